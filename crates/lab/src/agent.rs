@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The first process of the guest: mounts what programs expect, then does what the lab asks.
+//!
+//! It decides nothing: deadlines, repetitions and evaluation are the host's. It waits in blocking
+//! system calls only, so that it takes no CPU while programs are measured.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::protocol::{Output, PORT_NAME, Request, Response, START_PLACEHOLDER};
+
+const STATE: &str = "/sys/kernel/sched_ext/state";
+const OPS: &str = "/sys/kernel/sched_ext/root/ops";
+const SEQ: &str = "/sys/kernel/sched_ext/enable_seq";
+const SCHEDULER_LOG: &str = "/tmp/scheduler.log";
+/// Under a slow clock the verifier takes seconds.
+const ENABLE_DEADLINE: Duration = Duration::from_secs(90);
+/// How much of a log is worth showing.
+const LOG_TAIL: usize = 4000;
+
+/// Runs as the guest's init; returns only to panic the guest with a message.
+pub fn run() -> ! {
+    if let Err(error) = serve() {
+        eprintln!("lab agent: {error}");
+    }
+    power_off()
+}
+
+fn serve() -> io::Result<()> {
+    for (kind, target) in [
+        ("proc", "/proc"),
+        ("sysfs", "/sys"),
+        ("devtmpfs", "/dev"),
+        ("tracefs", "/sys/kernel/tracing"),
+        ("debugfs", "/sys/kernel/debug"),
+        ("bpf", "/sys/fs/bpf"),
+        ("cgroup2", "/sys/fs/cgroup"),
+        ("tmpfs", "/tmp"),
+        ("tmpfs", "/dev/shm"),
+    ] {
+        mount(kind, target)?;
+    }
+    let mut port = OpenOptions::new().read(true).write(true).open(port_path()?)?;
+    let requests = BufReader::new(port.try_clone()?);
+    let mut scheduler = None;
+    answer(
+        &mut port,
+        &Response::Booted {
+            kernel: read_trimmed("/proc/sys/kernel/osrelease"),
+            nr_cpus: std::thread::available_parallelism()?.get(),
+        },
+    )?;
+    for line in requests.lines() {
+        let request: Request = serde_json::from_str(&line?)?;
+        if matches!(request, Request::PowerOff) {
+            break;
+        }
+        let response = carry_out(&request, &mut scheduler)
+            .unwrap_or_else(|error| Response::Failed { message: error.to_string() });
+        answer(&mut port, &response)?;
+    }
+    Ok(())
+}
+
+fn answer(port: &mut File, response: &Response) -> io::Result<()> {
+    let mut line = serde_json::to_string(response)?;
+    line.push('\n');
+    port.write_all(line.as_bytes())
+}
+
+/// A scheduler that is attached, and the kernel's count of schedulers when it was.
+struct Scheduler {
+    child: Child,
+    sequence: String,
+}
+
+fn carry_out(request: &Request, scheduler: &mut Option<Scheduler>) -> io::Result<Response> {
+    match request {
+        Request::StartScheduler { command } => {
+            let started = start_scheduler(command)?;
+            *scheduler = Some(started);
+            Ok(Response::SchedulerStarted { ops: read_trimmed(OPS) })
+        }
+        Request::StopScheduler => match scheduler.take() {
+            Some(running) => stop_scheduler(running),
+            None => Err(io::Error::other("no scheduler was started")),
+        },
+        Request::Run { commands, start_delay_ns } => {
+            let idle_before = cpu_times()?;
+            let outputs = run_together(commands, *start_delay_ns)?;
+            let idle_after = cpu_times()?;
+            let total = (idle_after.total - idle_before.total).max(1);
+            Ok(Response::Ran {
+                outputs,
+                idle: (idle_after.idle - idle_before.idle) as f64 / total as f64,
+                scheduler_lost: scheduler.as_ref().and_then(lost),
+            })
+        }
+        Request::PowerOff => unreachable!("handled by the caller"),
+    }
+}
+
+fn start_scheduler(command: &[String]) -> io::Result<Scheduler> {
+    let log = File::create(SCHEDULER_LOG)?;
+    let sequence_before = read_trimmed(SEQ);
+    let mut child = spawn(command, log.try_clone()?, log)?;
+    let started = Instant::now();
+    // The kernel counts a scheduler a moment after it says that it is enabled.
+    while read_trimmed(STATE) != "enabled" || read_trimmed(SEQ) == sequence_before {
+        if let Some(status) = child.try_wait()? {
+            return Err(io::Error::other(format!("{} ended with {status}:\n{}", command.join(" "), log_tail())));
+        }
+        if started.elapsed() > ENABLE_DEADLINE {
+            child.kill()?;
+            child.wait()?;
+            return Err(io::Error::other(format!("{} was not attached in time:\n{}", command.join(" "), log_tail())));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(Scheduler { child, sequence: read_trimmed(SEQ) })
+}
+
+fn stop_scheduler(mut scheduler: Scheduler) -> io::Result<Response> {
+    // SAFETY: the child has not been waited for, so its id is still its own.
+    unsafe { libc::kill(scheduler.child.id() as i32, libc::SIGINT) };
+    let status = scheduler.child.wait()?;
+    while read_trimmed(STATE) != "disabled" {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(Response::SchedulerStopped { log: fs::read_to_string(SCHEDULER_LOG)?, status: status.code() })
+}
+
+/// What is left to say of a scheduler that is no longer the one that was started.
+fn lost(scheduler: &Scheduler) -> Option<String> {
+    let state = read_trimmed(STATE);
+    (state != "enabled" || read_trimmed(SEQ) != scheduler.sequence)
+        .then(|| format!("sched_ext is {state}\n{}", log_tail()))
+}
+
+fn run_together(commands: &[Vec<String>], start_delay_ns: u64) -> io::Result<Vec<Output>> {
+    let start = (monotonic_ns() + start_delay_ns).to_string();
+    let mut running = HashMap::new();
+    for (index, command) in commands.iter().enumerate() {
+        let command: Vec<String> = command.iter().map(|word| word.replace(START_PLACEHOLDER, &start)).collect();
+        let [out, err] = ["out", "err"].map(|kind| PathBuf::from(format!("/tmp/{index}.{kind}")));
+        let child = spawn(&command, File::create(&out)?, File::create(&err)?)?;
+        running.insert(child.id() as i32, (index, Instant::now(), out, err));
+    }
+    let mut outputs: Vec<Option<Output>> = vec![None; commands.len()];
+    while !running.is_empty() {
+        let mut status = 0;
+        // SAFETY: waitpid writes the status through a valid pointer.
+        let pid = unsafe { libc::waitpid(-1, &mut status, 0) };
+        if pid < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // The first process inherits orphans; they are not ours to report.
+        let Some((index, started, out, err)) = running.remove(&pid) else { continue };
+        outputs[index] = Some(Output {
+            status: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+            stdout: String::from_utf8_lossy(&fs::read(out)?).into_owned(),
+            stderr: String::from_utf8_lossy(&fs::read(err)?).into_owned(),
+            elapsed_ns: started.elapsed().as_nanos() as u64,
+        });
+    }
+    Ok(outputs.into_iter().flatten().collect())
+}
+
+fn spawn(command: &[String], stdout: File, stderr: File) -> io::Result<Child> {
+    let (program, arguments) = command.split_first().ok_or_else(|| io::Error::other("an empty command"))?;
+    Command::new(program)
+        .args(arguments)
+        .env("PATH", "/bin")
+        .env("HOME", "/tmp")
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .stderr(stderr)
+        .spawn()
+        .map_err(|error| io::Error::other(format!("cannot start {program}: {error}")))
+}
+
+fn log_tail() -> String {
+    let log = fs::read_to_string(SCHEDULER_LOG).unwrap_or_default();
+    let start = log.len().saturating_sub(LOG_TAIL);
+    let start = (start..log.len()).find(|&i| log.is_char_boundary(i)).unwrap_or(log.len());
+    log[start..].to_string()
+}
+
+struct CpuTimes {
+    idle: u64,
+    total: u64,
+}
+
+/// The first line of /proc/stat (Documentation/filesystems/proc.rst): user, nice, system, idle, iowait, ...
+fn cpu_times() -> io::Result<CpuTimes> {
+    let stat = fs::read_to_string("/proc/stat")?;
+    let fields: Vec<u64> =
+        stat.lines().next().unwrap_or_default().split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
+    let idle = fields.get(3).zip(fields.get(4)).map_or(0, |(idle, iowait)| idle + iowait);
+    Ok(CpuTimes { idle, total: fields.iter().take(8).sum() })
+}
+
+fn port_path() -> io::Result<PathBuf> {
+    for entry in fs::read_dir("/sys/class/virtio-ports")? {
+        let entry = entry?;
+        if fs::read_to_string(entry.path().join("name")).is_ok_and(|name| name.trim() == PORT_NAME) {
+            return Ok(PathBuf::from("/dev").join(entry.file_name()));
+        }
+    }
+    Err(io::Error::other(format!("no virtio port {PORT_NAME}")))
+}
+
+fn mount(kind: &str, target: &str) -> io::Result<()> {
+    fs::create_dir_all(target)?;
+    let [source, kind, target_c] = [kind, kind, target].map(|text| CString::new(text).expect("no NUL in constants"));
+    // SAFETY: three valid strings, no data.
+    let result = unsafe { libc::mount(source.as_ptr(), target_c.as_ptr(), kind.as_ptr(), 0, std::ptr::null()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::other(format!("mount {target}: {}", io::Error::last_os_error()))) }
+}
+
+fn read_trimmed(path: &str) -> String {
+    fs::read_to_string(path).map(|text| text.trim().to_string()).unwrap_or_default()
+}
+
+fn monotonic_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes through a valid pointer.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn power_off() -> ! {
+    // SAFETY: no arguments to get wrong; as the first process it does not return.
+    unsafe {
+        libc::sync();
+        libc::reboot(libc::LINUX_REBOOT_CMD_POWER_OFF);
+    }
+    panic!("power-off failed")
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What can go wrong, each with what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// An error of the lab.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or process operation failed.
+    #[error("cannot {what} {path}: {source}")]
+    Io {
+        /// The operation, as a verb.
+        what: &'static str,
+        /// What it was done on.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Something that `make setup` installs is not there.
+    #[error("{what} is missing: run make setup")]
+    Missing {
+        /// The tool or file.
+        what: String,
+    },
+    /// The experiment file is wrong.
+    #[error("{path}: {message}")]
+    Experiment {
+        /// The file.
+        path: PathBuf,
+        /// The place in it and what is wrong.
+        message: String,
+    },
+    /// The machine file or string is wrong.
+    #[error(transparent)]
+    Machine(#[from] threadwise_machine::Error),
+    /// The machine cannot be emulated.
+    #[error("machine {machine}: {message}")]
+    Unsuitable {
+        /// The machine's name.
+        machine: String,
+        /// Why, and what to do.
+        message: String,
+    },
+    /// The guest panicked, hung or went away.
+    #[error("the guest {what}; the end of its console:\n{console}")]
+    Guest {
+        /// What it did, as a predicate.
+        what: String,
+        /// The last lines of its console.
+        console: String,
+    },
+    /// The guest did not answer in time.
+    #[error("the guest did not {what} within {} s; the end of its console:\n{console}", after.as_secs())]
+    Hung {
+        /// What it should have done, as a verb.
+        what: String,
+        /// The deadline.
+        after: Duration,
+        /// The last lines of its console.
+        console: String,
+    },
+    /// Something in the guest answered that it failed.
+    #[error("in the guest: {0}")]
+    InGuest(String),
+    /// The scheduler under test ended while a program ran.
+    #[error("scheduler {scheduler} was thrown out during {run}; its last words:\n{log}")]
+    ThrownOut {
+        /// The scheduler's name.
+        scheduler: String,
+        /// The run that was under way.
+        run: String,
+        /// The end of its log and of the kernel's.
+        log: String,
+    },
+    /// The host could not keep up with the emulated machine.
+    #[error(
+        "the host could not keep up: {lost_percent:.2} % of the emulated machine's time was lost in each of \
+         {attempts} attempts at {run} (at most {limit_percent} % is tolerated). Stop what else runs on this \
+         machine, or lower mips in the machine file"
+    )]
+    Overloaded {
+        /// The run.
+        run: String,
+        /// How often it was tried.
+        attempts: u32,
+        /// The share of vCPU time lost in the last attempt, in percent.
+        lost_percent: f64,
+        /// The tolerated share, in percent.
+        limit_percent: f64,
+    },
+    /// A figure could not be computed from what was measured.
+    #[error("cannot evaluate the results: {0}")]
+    Metrics(#[from] threadwise_metrics::Error),
+    /// The fluid bound of the experiment's programs could not be computed.
+    #[error("cannot compute the fluid bound: {0}")]
+    Model(#[from] threadwise_model::fluid::Error),
+}
+
+/// Names the operation and the path of an I/O error.
+pub(crate) fn io_error(what: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Error {
+    let path = path.as_ref().to_path_buf();
+    move |source| Error::Io { what, path, source }
+}

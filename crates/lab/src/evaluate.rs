@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Turns samples into the numbers of the report. Void samples count for nothing here.
+//!
+//! Schedulers are compared within a round: both get the same seed, minutes apart in the same boot.
+
+use serde::{Deserialize, Serialize};
+use threadwise_metrics::{Performance, RatioSummary, Summary, fairness, jitter, paired_ratio};
+use threadwise_model::fluid;
+
+use crate::error::Error;
+use crate::run::{Measurement, Sample};
+
+/// Names the layout of the JSON that an evaluation is written as.
+pub const SCHEMA: &str = "threadwise.lab/1";
+
+/// What an experiment shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// How the numbers came about: always "lab", measured in a real kernel on an emulated machine.
+    pub label: String,
+    /// One for each run of the experiment, in its order.
+    pub runs: Vec<RunResult>,
+    /// Samples that were void.
+    pub nr_void: usize,
+    /// What was measured.
+    pub measurement: Measurement,
+}
+
+/// What the schedulers made of one set of programs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunResult {
+    /// The programs' names.
+    pub run: Vec<String>,
+    /// Whether performance is in work units a second; else it is one over seconds.
+    pub in_work_units: bool,
+    /// The most that any scheduler could reach: the fluid bound with the baseline's performance of each program alone.
+    pub bound: Option<f64>,
+    /// One for each scheduler, in the experiment's order.
+    pub schedulers: Vec<SchedulerResult>,
+}
+
+/// What one scheduler made of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SchedulerResult {
+    /// Its name.
+    pub scheduler: String,
+    /// The performance of all programs together.
+    pub total: Summary,
+    /// Over the baseline's, in pairs of the same round; none for the baseline itself.
+    pub over_baseline: Option<RatioSummary>,
+    /// Of the fluid bound.
+    pub share_of_bound: Option<f64>,
+    /// Each program's speedup (eq. 2): performance together over alone, under this scheduler.
+    pub speedups: Vec<Summary>,
+    /// The smallest over the largest speedup (eq. 3).
+    pub fairness: Option<Summary>,
+    /// Each program's jitter (eq. 5), of the times for a unit of work.
+    pub jitter: Vec<f64>,
+    /// The share of CPU time that was idle, starting and ending included.
+    pub idle: Summary,
+}
+
+/// Evaluates what was measured.
+///
+/// # Errors
+/// If there are fewer than two complete rounds, so that there is no spread.
+pub fn evaluate(measurement: Measurement) -> Result<Evaluation, Error> {
+    let runs = measurement.experiment.runs.iter().map(|run| run_result(&measurement, run)).collect::<Result<_, _>>()?;
+    Ok(Evaluation {
+        schema: SCHEMA.to_string(),
+        label: String::from("lab"),
+        runs,
+        nr_void: measurement.samples.iter().filter(|sample| sample.void).count(),
+        measurement,
+    })
+}
+
+fn run_result(measurement: &Measurement, run: &[String]) -> Result<RunResult, Error> {
+    let experiment = &measurement.experiment;
+    let baseline = totals(&valid(measurement, &experiment.schedulers[0].name, run));
+    let bound = bound(measurement, run)?;
+    let schedulers = experiment
+        .schedulers
+        .iter()
+        .enumerate()
+        .map(|(index, scheduler)| {
+            let samples = valid(measurement, &scheduler.name, run);
+            let total = Summary::of(&totals(&samples))?;
+            let over_baseline = (index > 0).then(|| paired_ratio(&totals(&samples), &baseline)).transpose()?;
+            let alone = run.iter().map(|name| alone(measurement, &scheduler.name, name)).collect::<Option<Vec<_>>>();
+            let (speedups, fairness) = match alone {
+                Some(alone) if run.len() > 1 => speedups(&samples, &alone)?,
+                _ => (Vec::new(), None),
+            };
+            Ok(SchedulerResult {
+                scheduler: scheduler.name.clone(),
+                total,
+                over_baseline,
+                share_of_bound: bound.map(|bound| total.mean / bound),
+                speedups,
+                fairness,
+                jitter: jitters(&samples, run.len())?,
+                idle: Summary::of(&samples.iter().map(|sample| sample.idle).collect::<Vec<_>>())?,
+            })
+        })
+        .collect::<Result<_, Error>>()?;
+    let in_work_units = run.iter().all(|name| experiment.program(name).synthetic.is_some());
+    Ok(RunResult { run: run.to_vec(), in_work_units, bound, schedulers })
+}
+
+/// The valid samples of a run under a scheduler, one a round, in order.
+fn valid<'a>(measurement: &'a Measurement, scheduler: &str, run: &[String]) -> Vec<&'a Sample> {
+    measurement.samples.iter().filter(|s| !s.void && s.scheduler == scheduler && s.run == run).collect()
+}
+
+fn totals(samples: &[&Sample]) -> Vec<f64> {
+    samples.iter().map(|sample| sample.performance.iter().sum()).collect()
+}
+
+/// A program's performance alone in each round, if the experiment ran it alone.
+fn alone(measurement: &Measurement, scheduler: &str, name: &String) -> Option<Vec<f64>> {
+    let samples = valid(measurement, scheduler, std::slice::from_ref(name));
+    (!samples.is_empty()).then(|| totals(&samples))
+}
+
+fn speedups(samples: &[&Sample], alone: &[Vec<f64>]) -> Result<(Vec<Summary>, Option<Summary>), Error> {
+    let mut by_program = vec![Vec::new(); alone.len()];
+    let mut fair = Vec::new();
+    for (round, sample) in samples.iter().enumerate() {
+        let mut of_round = Vec::new();
+        for (program, alone) in alone.iter().enumerate() {
+            let Some(&alone) = alone.get(round) else { continue };
+            let speedup = Performance { alone, together: sample.performance[program] }.speedup()?;
+            by_program[program].push(speedup);
+            of_round.push(speedup);
+        }
+        fair.push(fairness(&of_round)?);
+    }
+    let speedups = by_program.iter().map(|values| Summary::of(values)).collect::<Result<_, _>>()?;
+    Ok((speedups, Some(Summary::of(&fair)?)))
+}
+
+fn jitters(samples: &[&Sample], nr_programs: usize) -> Result<Vec<f64>, Error> {
+    let times = |program: usize| samples.iter().map(|sample| 1.0 / sample.performance[program]).collect::<Vec<_>>();
+    Ok((0..nr_programs).map(|program| jitter(&times(program))).collect::<Result<_, _>>()?)
+}
+
+/// The fluid bound (thread-essence, section VI, with serial and seniority boost) of synthetic programs that run together and were measured alone under the baseline.
+fn bound(measurement: &Measurement, run: &[String]) -> Result<Option<f64>, Error> {
+    let experiment = &measurement.experiment;
+    let ratios: Option<Vec<_>> =
+        run.iter().map(|name| experiment.program(name).synthetic.as_ref().map(|synthetic| synthetic.ratio)).collect();
+    let baseline = &experiment.schedulers[0].name;
+    let alone: Option<Vec<_>> = run.iter().map(|name| alone(measurement, baseline, name)).collect();
+    let (Some(ratios), Some(alone)) = (ratios, alone) else { return Ok(None) };
+    if run.len() < 2 || run.iter().any(|name| experiment.program(name).synthetic.as_ref().is_some_and(|s| s.threads.is_some())) {
+        return Ok(None);
+    }
+    let means = alone.iter().map(|rounds| Summary::of(rounds).map(|summary| summary.mean)).collect::<Result<Vec<_>, _>>()?;
+    let machine = fluid::Machine::new(measurement.nr_cpus as u32, measurement.asymmetry)?;
+    let playout = fluid::play_out(machine, &ratios, fluid::Policy::Seniority, fluid::Length::default())?;
+    let speedups: Vec<f64> = playout.outcome.programs.iter().map(|program| program.speedup).collect();
+    Ok(Some(fluid::bound_total(&means, &speedups)?))
+}

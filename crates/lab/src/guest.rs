@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A guest: QEMU with a kernel, an image and the governor, and the conversation with its agent.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use threadwise_machine::Machine;
+
+use crate::error::{Error, io_error};
+use crate::governor::{self, Counters, Totals};
+use crate::image::Image;
+use crate::protocol::{PORT_NAME, Request, Response};
+
+const QEMU: &str = "qemu-system-x86_64";
+/// A boot takes 4 s with 8 CPUs at 200 MIPS, and half a minute with 64 at 20.
+const BOOT_DEADLINE: Duration = Duration::from_secs(90);
+/// One boot in some 40 hangs (QEMU 10.0, MTTCG): one more try, then it is an error.
+const BOOT_ATTEMPTS: u32 = 2;
+const CONSOLE_LINES: usize = 25;
+
+/// The kernel that guests boot.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// The bzImage.
+    pub vmlinuz: PathBuf,
+    /// Its configuration; libbpf wants it in the guest.
+    pub config: PathBuf,
+    /// Its release, as `uname -r` says.
+    pub release: String,
+}
+
+impl Kernel {
+    /// A kernel in a folder with `vmlinuz`, `config` and `release`, as `make setup` leaves it.
+    ///
+    /// # Errors
+    /// If one of them is missing.
+    pub fn in_folder(folder: &Path) -> Result<Self, Error> {
+        let [vmlinuz, config, release] = ["vmlinuz", "config", "release"].map(|name| folder.join(name));
+        for path in [&vmlinuz, &config, &release] {
+            if !path.is_file() {
+                return Err(Error::Missing { what: format!("the guest's kernel ({})", path.display()) });
+            }
+        }
+        let release = fs::read_to_string(&release).map_err(io_error("read", &release))?.trim().to_string();
+        Ok(Self { vmlinuz, config, release })
+    }
+}
+
+/// What the governor counted during a request, and how long that was.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted {
+    /// The counts.
+    pub totals: Totals,
+    /// The time.
+    pub took: Duration,
+}
+
+/// A running guest. Dropping it ends QEMU and removes its files.
+pub struct Guest {
+    qemu: Child,
+    port: BufReader<UnixStream>,
+    counters: Counters,
+    folder: TempDir,
+    /// The kernel's release as the guest reports it.
+    pub release: String,
+}
+
+impl Guest {
+    /// Boots the machine with the image, once more if the first boot hangs.
+    ///
+    /// # Errors
+    /// If QEMU cannot be started, the guest does not come up, or it sees another number of CPUs.
+    pub fn boot(machine: &Machine, kernel: &Kernel, image: &Image) -> Result<Self, Error> {
+        let mut attempt = 1;
+        loop {
+            match Self::boot_once(machine, kernel, image) {
+                Err(Error::Hung { .. } | Error::Guest { .. }) if attempt < BOOT_ATTEMPTS => attempt += 1,
+                result => return result,
+            }
+        }
+    }
+
+    fn boot_once(machine: &Machine, kernel: &Kernel, image: &Image) -> Result<Self, Error> {
+        let folder = tempfile::Builder::new().prefix("threadwise-lab").tempdir().map_err(io_error("create", "a folder"))?;
+        let path = |name: &str| folder.path().join(name);
+        image.write(&path("image.cpio"))?;
+        let plugin = governor::build(folder.path())?;
+        let listener = UnixListener::bind(path("port")).map_err(io_error("listen on", path("port")))?;
+        listener.set_nonblocking(true).map_err(io_error("listen on", path("port")))?;
+        let counters = Counters::create(&path("counters"))?;
+        let mut qemu = qemu_command(machine, kernel, folder.path(), &plugin)?.spawn().map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => Error::Missing { what: String::from("QEMU (qemu-system-x86_64)") },
+            _ => Error::Io { what: "start", path: PathBuf::from(QEMU), source },
+        })?;
+        let stream = match accept(&listener, &mut qemu) {
+            Ok(stream) => stream,
+            Err(error) => {
+                end(&mut qemu);
+                let said = fs::read_to_string(path("qemu.log")).unwrap_or_default();
+                return Err(Error::Guest { what: format!("did not start: {error}"), console: said });
+            }
+        };
+        let mut guest = Self { qemu, port: BufReader::new(stream), counters, folder, release: String::new() };
+        match guest.answer("boot", BOOT_DEADLINE)? {
+            Response::Booted { kernel, nr_cpus } if nr_cpus == machine.nr_cpus() => guest.release = kernel,
+            other => return Err(guest.gone(format!("came up with something else than {} CPUs: {other:?}", machine.nr_cpus()))),
+        }
+        Ok(guest)
+    }
+
+    /// Asks the agent and waits for its answer, at most until the deadline.
+    ///
+    /// # Errors
+    /// If the guest hangs, panics or goes away, or answers that it failed.
+    pub fn ask(&mut self, request: &Request, deadline: Duration) -> Result<Response, Error> {
+        self.send(request)?;
+        self.receive(request, deadline)
+    }
+
+    /// As [`Guest::ask`], and what the governor counted from `settle` after the request to the answer.
+    ///
+    /// Programs that are being loaded are new code, which QEMU translates more slowly than it runs;
+    /// that they are late then says nothing about what is measured after.
+    ///
+    /// # Errors
+    /// As [`Guest::ask`].
+    pub fn ask_counting(&mut self, request: &Request, settle: Duration, deadline: Duration) -> Result<(Response, Counted), Error> {
+        self.send(request)?;
+        std::thread::sleep(settle);
+        let (before, started) = (self.totals(), Instant::now());
+        let response = self.receive(request, deadline)?;
+        Ok((response, Counted { totals: self.totals().since(&before), took: started.elapsed() }))
+    }
+
+    fn send(&mut self, request: &Request) -> Result<(), Error> {
+        let mut line = serde_json::to_string(request).expect("requests have string keys only");
+        line.push('\n');
+        if let Err(error) = self.port.get_mut().write_all(line.as_bytes()) {
+            return Err(self.gone(format!("no longer listens ({error})")));
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, request: &Request, deadline: Duration) -> Result<Response, Error> {
+        let what = match request {
+            Request::StartScheduler { command } => format!("attach {}", command.join(" ")),
+            Request::StopScheduler => String::from("stop its scheduler"),
+            Request::Run { .. } => String::from("finish its programs"),
+            Request::PowerOff => String::from("power off"),
+        };
+        match self.answer(&what, deadline)? {
+            Response::Failed { message } => Err(Error::InGuest(message)),
+            response => Ok(response),
+        }
+    }
+
+    /// Switches the guest off.
+    pub fn power_off(mut self) {
+        let line = serde_json::to_string(&Request::PowerOff).expect("no map keys") + "\n";
+        // If it is gone already, so much the better.
+        let _ = self.port.get_mut().write_all(line.as_bytes());
+        let asked = Instant::now();
+        while asked.elapsed() < Duration::from_secs(5) && matches!(self.qemu.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// What the governor has counted.
+    pub fn totals(&self) -> Totals {
+        self.counters.totals()
+    }
+
+    /// The last lines of the guest's console.
+    pub fn console(&self) -> String {
+        let bytes = fs::read(self.folder.path().join("console.log")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes).replace('\r', "");
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(CONSOLE_LINES)..].join("\n")
+    }
+
+    fn answer(&mut self, what: &str, deadline: Duration) -> Result<Response, Error> {
+        let socket = self.port.get_mut();
+        socket.set_read_timeout(Some(deadline)).map_err(io_error("set a deadline on", PORT_NAME))?;
+        let mut line = String::new();
+        match self.port.read_line(&mut line) {
+            Ok(0) => Err(self.gone(String::from("went away"))),
+            Ok(_) => serde_json::from_str(&line).map_err(|error| self.gone(format!("said {line:?} ({error})"))),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                Err(Error::Hung { what: what.to_string(), after: deadline, console: self.console() })
+            }
+            Err(error) => Err(self.gone(format!("cannot be read from ({error})"))),
+        }
+    }
+
+    fn gone(&self, what: String) -> Error {
+        // The console is written by QEMU's own thread; a panic message may still be on its way.
+        std::thread::sleep(Duration::from_millis(200));
+        let console = self.console();
+        let what = if console.contains("Kernel panic") { String::from("panicked") } else { what };
+        Error::Guest { what, console }
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        end(&mut self.qemu);
+    }
+}
+
+fn end(qemu: &mut Child) {
+    // Both fail only if it has ended already.
+    let _ = qemu.kill();
+    let _ = qemu.wait();
+}
+
+fn accept(listener: &UnixListener, qemu: &mut Child) -> io::Result<UnixStream> {
+    let started = Instant::now();
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false)?;
+                return Ok(stream);
+            }
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            Err(_) => {}
+        }
+        if let Some(status) = qemu.try_wait()? {
+            return Err(io::Error::other(format!("QEMU ended with {status}")));
+        }
+        if started.elapsed() > BOOT_DEADLINE {
+            return Err(io::Error::other("QEMU did not connect"));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn qemu_command(machine: &Machine, kernel: &Kernel, folder: &Path, plugin: &Path) -> Result<Command, Error> {
+    let rates: Vec<String> = governor::rates(machine)?.iter().map(u32::to_string).collect();
+    let path = |name: &str| folder.join(name).display().to_string();
+    let log = fs::File::create(folder.join("qemu.log")).map_err(io_error("create", folder.join("qemu.log")))?;
+    let mut command = Command::new(QEMU);
+    command
+        .args(["-accel", "tcg,thread=multi", "-cpu", "max,vendor=GenuineIntel", "-m", "2G"])
+        .args(["-smp", &smp(machine)])
+        .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
+        .args(["-kernel", &kernel.vmlinuz.display().to_string(), "-initrd", &path("image.cpio")])
+        .args(["-append", "console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable"])
+        .args(["-serial", &format!("file:{}", path("console.log"))])
+        .args(["-device", "virtio-serial-pci"])
+        .args(["-chardev", &format!("socket,id=port,path={}", path("port"))])
+        .args(["-device", &format!("virtserialport,chardev=port,name={PORT_NAME}")])
+        .args(["-plugin", &format!("{},rates={},stats={}", plugin.display(), rates.join(":"), path("counters"))])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log);
+    // SAFETY: prctl is safe to call between fork and exec. Whatever ends this process ends QEMU.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
+    }
+    Ok(command)
+}
+
+/// The topology for QEMU. Machines whose packages or cores differ in size have none.
+fn smp(machine: &Machine) -> String {
+    let (packages, cores, cpus) = (machine.nr_packages(), machine.nr_cores(), machine.nr_cpus());
+    format!("{cpus},sockets={packages},cores={},threads={}", cores / packages, cpus / cores)
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Carries an experiment out: one boot, the schedulers in alternating order, every run in every round.
+//!
+//! A run during which the host fell behind is void and repeated; a scheduler that is thrown out, a
+//! guest that hangs or panics end the experiment. Nothing of that is ever averaged in.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use threadwise_machine::Machine;
+use threadwise_workload::synthetic;
+
+use crate::error::Error;
+use crate::experiment::{Experiment, Scheduler, find_program};
+use crate::guest::{Guest, Kernel};
+use crate::image::Image;
+use crate::protocol::{Output, Request, Response};
+
+/// A run during which more of the emulated CPUs' time than this was lost is void.
+pub const LOST_LIMIT: f64 = 0.005;
+/// How often a void run is repeated before the experiment is given up.
+const ATTEMPTS: u32 = 4;
+/// From the request to the start of the programs: enough to load them at 20 MIPS.
+const START_DELAY: Duration = Duration::from_millis(500);
+const SCHEDULER_DEADLINE: Duration = Duration::from_secs(120);
+/// Programs that are not synthetic may take this long.
+const COMMAND_DEADLINE: Duration = Duration::from_secs(300);
+
+/// One run of one or more programs under one scheduler.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Sample {
+    /// The round, from 0.
+    pub round: u32,
+    /// The scheduler's name.
+    pub scheduler: String,
+    /// The programs' names.
+    pub run: Vec<String>,
+    /// Each program's performance: work units a second, or one over seconds.
+    pub performance: Vec<f64>,
+    /// The share of CPU time that was idle, start and end of the programs included.
+    pub idle: f64,
+    /// The share of the CPUs' time that the host could not deliver.
+    pub lost: f64,
+    /// The share of quanta that came late, but could be caught up.
+    pub late: f64,
+    /// Whether the sample is void because too much was lost.
+    pub void: bool,
+}
+
+/// Everything that was measured, and where.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Measurement {
+    /// The experiment.
+    pub experiment: Experiment,
+    /// The machine's name.
+    pub machine: String,
+    /// CPUs.
+    pub nr_cpus: usize,
+    /// The fastest CPU over the slowest: a in the paper's equations.
+    pub asymmetry: f64,
+    /// The guest kernel's release.
+    pub kernel: String,
+    /// All samples, the void ones included.
+    pub samples: Vec<Sample>,
+}
+
+/// What was measured until the end, or until the experiment had to be given up.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The samples so far.
+    pub measurement: Measurement,
+    /// Why it ended early.
+    pub failure: Option<Error>,
+}
+
+/// What happens, for whoever watches.
+pub enum Progress<'a> {
+    /// The guest is being booted.
+    Booting,
+    /// A scheduler is being attached or detached.
+    Switching(&'a str),
+    /// A run begins: scheduler, programs, its number and how many there are.
+    Running(&'a str, &'a [String], u32, u32),
+    /// A run was void, with the share of time lost.
+    Void(f64),
+}
+
+/// Boots a guest with the programs that the experiment names and carries it out.
+///
+/// # Errors
+/// A wrong experiment, or a guest that does not come up. What goes wrong later is in the [`Outcome`]:
+/// a guest that fails, a scheduler that is thrown out, a host that cannot keep up.
+pub fn run(experiment: &Experiment, kernel: &Kernel, mut watch: impl FnMut(Progress)) -> Result<Outcome, Error> {
+    let machine = Machine::load(&experiment.machine)?;
+    let mut image = base_image(kernel)?;
+    for name in experiment.foreign_programs() {
+        if name != "threadwise" {
+            let host = find_program(name).ok_or_else(|| Error::Missing { what: format!("the program {name}") })?;
+            image.add_program(name, &host)?;
+        }
+    }
+    watch(Progress::Booting);
+    let guest = Guest::boot(&machine, kernel, &image)?;
+    let release = guest.release.clone();
+    let mut samples = Vec::new();
+    let mut session = Session { guest, experiment, machine: &machine, current: None };
+    let failure = session.all_rounds(&mut samples, &mut watch).err();
+    if failure.is_none() {
+        session.guest.power_off();
+    }
+    let capacity = |fold: fn(u32, u32) -> u32| machine.cpus().iter().map(|cpu| cpu.capacity).reduce(fold).unwrap_or(1024);
+    let measurement = Measurement {
+        experiment: experiment.clone(),
+        machine: machine.name().to_string(),
+        nr_cpus: machine.nr_cpus(),
+        asymmetry: f64::from(capacity(u32::max)) / f64::from(capacity(u32::min)),
+        kernel: release,
+        samples,
+    };
+    Ok(Outcome { measurement, failure })
+}
+
+/// An image with our own programs: the command, which is the guest's init too, and busybox.
+///
+/// # Errors
+/// If one of them is missing.
+pub fn base_image(kernel: &Kernel) -> Result<Image, Error> {
+    let mut image = Image::default();
+    let own = std::env::current_exe().map_err(|source| Error::Io { what: "find", path: "this program".into(), source })?;
+    image.add_program("threadwise", &own)?;
+    image.add("init", &own);
+    let busybox = find_program("busybox").ok_or_else(|| Error::Missing { what: String::from("busybox (busybox-static)") })?;
+    image.add_program("busybox", &busybox)?;
+    image.add_program("sh", &busybox)?;
+    image.add(Path::new("boot").join(format!("config-{}", kernel.release)), &kernel.config);
+    Ok(image)
+}
+
+/// The order turns in every round, so that neither scheduler always comes after the other.
+fn alternating(schedulers: &[Scheduler], round: u32) -> Vec<&Scheduler> {
+    if round.is_multiple_of(2) { schedulers.iter().collect() } else { schedulers.iter().rev().collect() }
+}
+
+struct Session<'a> {
+    guest: Guest,
+    experiment: &'a Experiment,
+    machine: &'a Machine,
+    /// The sched_ext scheduler that is attached.
+    current: Option<&'a Scheduler>,
+}
+
+impl<'a> Session<'a> {
+    fn all_rounds(&mut self, samples: &mut Vec<Sample>, watch: &mut impl FnMut(Progress)) -> Result<(), Error> {
+        let experiment = self.experiment;
+        let total = experiment.rounds * (experiment.schedulers.len() * experiment.runs.len()) as u32;
+        let mut number = 0;
+        for round in 0..experiment.rounds {
+            for scheduler in alternating(&experiment.schedulers, round) {
+                self.switch_to(scheduler, watch)?;
+                for run in &experiment.runs {
+                    number += 1;
+                    watch(Progress::Running(&scheduler.name, run, number, total));
+                    self.sample(round, scheduler, run, samples, watch)?;
+                }
+            }
+        }
+        self.stop_current()
+    }
+
+    fn switch_to(&mut self, scheduler: &'a Scheduler, watch: &mut impl FnMut(Progress)) -> Result<(), Error> {
+        if self.current.map(|current| &current.name) == Some(&scheduler.name) {
+            return Ok(());
+        }
+        watch(Progress::Switching(&scheduler.name));
+        self.stop_current()?;
+        if !scheduler.command.is_empty() {
+            self.guest.ask(&Request::StartScheduler { command: scheduler.command.clone() }, SCHEDULER_DEADLINE)?;
+            self.current = Some(scheduler);
+        }
+        Ok(())
+    }
+
+    fn stop_current(&mut self) -> Result<(), Error> {
+        let Some(scheduler) = self.current.take() else { return Ok(()) };
+        match self.guest.ask(&Request::StopScheduler, SCHEDULER_DEADLINE)? {
+            Response::SchedulerStopped { status: Some(0), .. } => Ok(()),
+            Response::SchedulerStopped { log, status } => {
+                Err(Error::InGuest(format!("{} ended with {status:?}:\n{log}", scheduler.name)))
+            }
+            other => Err(Error::InGuest(format!("an unexpected answer to stopping: {other:?}"))),
+        }
+    }
+
+    /// Takes a sample, again while it is void; the void ones are kept, marked as such.
+    fn sample(
+        &mut self,
+        round: u32,
+        scheduler: &Scheduler,
+        run: &[String],
+        samples: &mut Vec<Sample>,
+        watch: &mut impl FnMut(Progress),
+    ) -> Result<(), Error> {
+        for attempt in 1..=ATTEMPTS {
+            let sample = self.take(round, scheduler, run)?;
+            let (void, lost) = (sample.void, sample.lost);
+            samples.push(sample);
+            if !void {
+                return Ok(());
+            }
+            watch(Progress::Void(lost));
+            if attempt == ATTEMPTS {
+                return Err(Error::Overloaded {
+                    run: format!("{} under {}", run.join(" + "), scheduler.name),
+                    attempts: ATTEMPTS,
+                    lost_percent: lost * 100.0,
+                    limit_percent: LOST_LIMIT * 100.0,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, round: u32, scheduler: &Scheduler, run: &[String]) -> Result<Sample, Error> {
+        let programs: Vec<_> = run.iter().map(|name| self.experiment.program(name)).collect();
+        let seed = self.experiment.seed + u64::from(round);
+        let request = Request::Run {
+            commands: programs.iter().map(|program| program.command(self.experiment, self.machine, seed)).collect(),
+            start_delay_ns: START_DELAY.as_nanos() as u64,
+        };
+        let synthetic_deadline = START_DELAY + Duration::from_secs_f64(self.experiment.seconds * 2.0 + 20.0);
+        let deadline =
+            if programs.iter().all(|p| p.synthetic.is_some()) { synthetic_deadline } else { COMMAND_DEADLINE };
+        let (answer, counted) = self.guest.ask_counting(&request, START_DELAY, deadline)?;
+        let Response::Ran { outputs, idle, scheduler_lost } = answer else {
+            return Err(Error::InGuest(format!("an unexpected answer to a run: {answer:?}")));
+        };
+        let label = run.join(" + ");
+        if let Some(log) = scheduler_lost {
+            return Err(Error::ThrownOut { scheduler: scheduler.name.clone(), run: label, log });
+        }
+        let performance = programs
+            .iter()
+            .zip(&outputs)
+            .map(|(program, output)| performance(output, program.synthetic.is_some(), &program.name))
+            .collect::<Result<_, _>>()?;
+        let lost = counted.totals.lost_ns as f64 / (counted.took.as_nanos() as f64 * self.machine.nr_cpus() as f64);
+        Ok(Sample {
+            round,
+            scheduler: scheduler.name.clone(),
+            run: run.to_vec(),
+            performance,
+            idle,
+            lost,
+            late: counted.totals.late_quanta as f64 / counted.totals.quanta.max(1) as f64,
+            void: lost > LOST_LIMIT,
+        })
+    }
+}
+
+/// Work a second of a synthetic benchmark, or one over the seconds that a command took.
+fn performance(output: &Output, synthetic: bool, name: &str) -> Result<f64, Error> {
+    if output.status != Some(0) {
+        return Err(Error::InGuest(format!("{name} ended with {:?}: {}{}", output.status, output.stderr, output.stdout)));
+    }
+    if !synthetic {
+        return Ok(1e9 / output.elapsed_ns as f64);
+    }
+    let report: synthetic::Report = serde_json::from_str(&output.stdout)
+        .map_err(|error| Error::InGuest(format!("{name} reported {:?} ({error})", output.stdout)))?;
+    Ok(report.work_units_per_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(status: Option<i32>) -> Output {
+        Output { status, stdout: String::from("x"), stderr: String::from("no memory"), elapsed_ns: 500_000_000 }
+    }
+
+    #[test]
+    fn rounds_alternate() {
+        let named = |name: &str| Scheduler { name: name.into(), command: Vec::new() };
+        let both = [named("a"), named("b")];
+        let order = |round| alternating(&both, round).iter().map(|s| s.name.as_str()).collect::<String>();
+        assert_eq!([order(0), order(1), order(2)], ["ab", "ba", "ab"]);
+    }
+
+    #[test]
+    fn a_failed_program_is_no_sample() {
+        let error = performance(&output(Some(1)), false, "A").unwrap_err().to_string();
+        assert!(error.contains("A ended with") && error.contains("no memory"), "{error}");
+        assert!(performance(&output(None), false, "A").is_err());
+        assert!(performance(&output(Some(0)), true, "A").is_err(), "x is no report");
+        assert_eq!(performance(&output(Some(0)), false, "A").unwrap(), 2.0);
+    }
+}

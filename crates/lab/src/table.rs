@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! An evaluation as text for people. Every number is computed in [`crate::evaluate`].
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, Table, presets};
+use threadwise_metrics::{RatioSummary, Summary};
+
+use crate::evaluate::{Evaluation, RunResult, SchedulerResult};
+
+/// Renders a table a run, and a legend.
+pub fn render(evaluation: &Evaluation) -> String {
+    let measurement = &evaluation.measurement;
+    let experiment = &measurement.experiment;
+    let mut text = String::new();
+    let mut line = |args: std::fmt::Arguments| writeln!(text, "{args}").expect("writing to a string cannot fail");
+    line(format_args!("{}: {}", experiment.name, experiment.description));
+    line(format_args!(
+        "[lab] machine {}, Linux {}, {} rounds of {} s, seeds from {}, {} of {} runs void and repeated",
+        measurement.machine,
+        measurement.kernel,
+        experiment.rounds,
+        experiment.seconds,
+        experiment.seed,
+        evaluation.nr_void,
+        measurement.samples.len()
+    ));
+    for run in &evaluation.runs {
+        line(format_args!("\n{}", heading(run)));
+        line(format_args!("{}", table(run)));
+    }
+    line(format_args!(
+        "\nEach ± and [from, to] is a 95 % confidence interval over the rounds. A scheduler's gain compares it with {}\n\
+         in the same round of the same boot. Speedup: a program's throughput here over its throughput alone under the\n\
+         same scheduler. Fairness: the smaller speedup over the larger; 1 is fair. Jitter: how much the time for the\n\
+         same work varies. Bound: what the two boosts of the paper reach with perfect sharing (fluid model).",
+        experiment.schedulers[0].name
+    ));
+    text
+}
+
+fn heading(run: &RunResult) -> String {
+    match run.run.as_slice() {
+        [one] => format!("{one}, alone"),
+        several => format!("{}, together", several.join(" and ")),
+    }
+}
+
+fn table(run: &RunResult) -> Table {
+    let together = run.run.len() > 1;
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    let unit = if run.in_work_units { "1000 units/s" } else { "1/s" };
+    let mut header = vec![String::from("scheduler"), unit.to_string(), String::from("gain"), String::from("idle"), String::from("jitter")];
+    if together {
+        header.extend(run.run.iter().map(|name| format!("speedup {name}")));
+        header.extend(["fairness", "of bound"].map(String::from));
+    }
+    table.set_header(header);
+    for scheduler in &run.schedulers {
+        table.add_row(row(run, scheduler, together));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn row(run: &RunResult, result: &SchedulerResult, together: bool) -> Vec<String> {
+    let scale = if run.in_work_units { 1e-3 } else { 1.0 };
+    let worst_jitter = result.jitter.iter().copied().fold(0.0, f64::max);
+    let mut row = vec![
+        result.scheduler.clone(),
+        format!("{:.*} ± {:.*}", digits(run), result.total.mean * scale, digits(run), result.total.ci95 * scale),
+        result.over_baseline.as_ref().map_or_else(String::new, gain),
+        format!("{:.1} %", result.idle.mean * 100.0),
+        format!("{worst_jitter:.3}"),
+    ];
+    if together {
+        row.extend(result.speedups.iter().map(plus_minus));
+        row.push(result.fairness.as_ref().map_or_else(String::new, plus_minus));
+        row.push(result.share_of_bound.map_or_else(String::new, |share| format!("{:.1} %", share * 100.0)));
+    }
+    row
+}
+
+fn digits(run: &RunResult) -> usize {
+    if run.in_work_units { 1 } else { 4 }
+}
+
+fn plus_minus(summary: &Summary) -> String {
+    format!("{:.3} ± {:.3}", summary.mean, summary.ci95)
+}
+
+/// A ratio as a gain in percent, marked where its interval excludes none.
+fn gain(ratio: &RatioSummary) -> String {
+    let percent = |value: f64| (value - 1.0) * 100.0;
+    let mark = if ratio.excludes_one() { "" } else { " (none)" };
+    format!("{:+.1} % [{:+.1}, {:+.1}]{mark}", percent(ratio.ratio), percent(ratio.low), percent(ratio.high))
+}

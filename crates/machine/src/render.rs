@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The machine for people: a tree, a table of its levels and a table of its CPUs. Plain text, no colour.
+
+mod table;
+mod tree;
+
+use crate::level::names;
+use crate::machine::{Cache, CacheKind, Machine};
+
+impl Machine {
+    /// A tree for a terminal, one line for each run of equal siblings, ending in a newline.
+    pub fn render_tree(&self) -> String {
+        tree::render(self)
+    }
+
+    /// A table with a row for each level: how many there are, and how many CPUs each has.
+    pub fn render_levels(&self) -> String {
+        table::levels(self)
+    }
+
+    /// A table with a row for each CPU: capacity, SMT index, and its group in each level.
+    pub fn render_cpus(&self) -> String {
+        table::cpus(self)
+    }
+
+    /// One line: how many CPUs, cores, LLCs and packages there are, and what is special.
+    pub fn summary(&self) -> String {
+        let mut parts = vec![count(self.nr_cpus(), "CPU"), count(self.nr_cores(), "core")];
+        parts.extend([count(self.nr_llcs(), "LLC"), count(self.nr_packages(), "package")]);
+        if let Some(numa) = self.level(names::NUMA) {
+            parts.push(count(numa.groups().len(), "NUMA node"));
+        }
+        if !self.is_symmetric() {
+            parts.push("unequal capacities".to_string());
+        }
+        if !self.offline.is_empty() {
+            parts.push(format!("{} offline", count(self.offline.len(), "CPU")));
+        }
+        if let Some(mips) = self.lab_mips {
+            parts.push(format!("{mips} MIPS in the lab"));
+        }
+        parts.join(", ")
+    }
+}
+
+fn count(nr: usize, what: &str) -> String {
+    format!("{nr} {what}{}", if nr == 1 { "" } else { "s" })
+}
+
+/// `L2 512 KiB`, `L1d 48 KiB`, `L3`.
+fn cache_label(cache: &Cache) -> String {
+    let kind = match cache.kind {
+        CacheKind::Data => "d",
+        CacheKind::Instruction => "i",
+        CacheKind::Unified => "",
+    };
+    let size = cache
+        .size_bytes
+        .map_or(String::new(), |bytes| format!(" {}", size(bytes)));
+    format!("L{}{kind}{size}", cache.level)
+}
+
+/// In the largest unit that needs no fraction.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let unit = (bytes.trailing_zeros() as usize / 10).min(UNITS.len() - 1);
+    match bytes {
+        0 => "0 B".to_string(),
+        _ => format!("{} {}", bytes >> (10 * unit), UNITS[unit]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_no_fraction() {
+        let cases = [
+            (0, "0 B"),
+            (1000, "1000 B"),
+            (48 << 10, "48 KiB"),
+            (1536 << 10, "1536 KiB"),
+            (1 << 30, "1 GiB"),
+        ];
+        for (bytes, expected) in cases {
+            assert_eq!(size(bytes), expected);
+        }
+        assert_eq!(size(u64::MAX), "18446744073709551615 B");
+        assert_eq!(size(1 << 63), "8388608 TiB");
+    }
+
+    #[test]
+    fn the_summary() {
+        let amp = Machine::load("amp-8").unwrap();
+        assert_eq!(
+            amp.summary(),
+            "8 CPUs, 8 cores, 1 LLC, 1 package, unequal capacities, 200 MIPS in the lab"
+        );
+    }
+}

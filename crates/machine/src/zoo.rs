@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The machine files that are built in, so that an installed program has them.
+
+use crate::error::Error;
+use crate::file;
+use crate::machine::Machine;
+
+macro_rules! zoo {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../machines/", $name, ".toml")))),*]
+    };
+}
+
+/// Name and text of each file in `machines/`, sorted by name. A test compares it with the folder.
+const ZOO: &[(&str, &str)] = zoo!["amp-8", "smp-8", "smt-4x2"];
+
+/// A machine of the zoo, for a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ZooEntry {
+    /// What [`Machine::load`] takes.
+    pub name: String,
+    /// One sentence.
+    pub description: String,
+}
+
+/// The machines that are built in, by name.
+///
+/// # Errors
+/// None in a build whose tests passed: they read every file.
+pub fn list_zoo() -> Result<Vec<ZooEntry>, Error> {
+    ZOO.iter()
+        .map(|(name, text)| {
+            let machine = file::parse(text, &format!("zoo/{name}.toml"))?;
+            Ok(ZooEntry {
+                name: machine.name,
+                description: machine.description,
+            })
+        })
+        .collect()
+}
+
+/// The machine with this name; none when the zoo has no such file.
+pub(crate) fn find(name: &str) -> Option<Result<Machine, Error>> {
+    let (_, text) = ZOO.iter().find(|(known, _)| *known == name)?;
+    Some(file::parse(text, &format!("zoo/{name}.toml")))
+}
+
+/// The names, for an error message.
+pub(crate) fn names() -> String {
+    ZOO.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_built_in_and_named_as_its_machine() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines");
+        let mut files: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter_map(|name| name.strip_suffix(".toml").map(str::to_string))
+            .collect();
+        files.sort();
+        let built_in: Vec<_> = list_zoo().unwrap().into_iter().map(|entry| entry.name).collect();
+        assert_eq!(built_in, files);
+    }
+
+    #[test]
+    fn the_first_machines() {
+        let amp = find("amp-8").unwrap().unwrap();
+        assert_eq!(amp.fastest(), [crate::CpuId(0)]);
+        assert_eq!(
+            amp.cpus().iter().map(|cpu| cpu.capacity).sum::<u32>(),
+            1024 + 7 * 512
+        );
+        assert_eq!(amp.lab_mips(), Some(200));
+        assert!(find("smp-8").unwrap().unwrap().is_symmetric());
+        let smt = find("smt-4x2").unwrap().unwrap();
+        assert_eq!((smt.nr_cores(), smt.nr_cpus(), smt.has_smt()), (4, 8, true));
+    }
+}

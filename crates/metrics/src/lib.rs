@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Every number that a report shows is computed here, once.
+//!
+//! [`performance`] has the metrics of "Task Scheduling Based On Thread Essence and Resource Limitations" (*thread-essence*
+//! below), section V: throughput, speedup, fairness, jitter. [`summary`] has means and paired ratios with their
+//! confidence intervals, [`percentile()`] the percentiles.
+//!
+//! A result is finite, or it is an [`Error`] that names the input at fault: no NaN leaves this crate. It neither
+//! measures nor prints.
+
+pub mod error;
+pub mod percentile;
+pub mod performance;
+mod student;
+pub mod summary;
+
+pub use error::Error;
+pub use percentile::percentile;
+pub use performance::{Performance, fairness, jitter, speedup_from_times, throughput};
+pub use summary::{RatioSummary, Summary, paired_ratio};

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The quantile behind every 95 % interval.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::error::{Error, in_range};
+
+/// The 97.5 % quantile of the normal distribution.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// Degrees of freedom above which the expansion about the normal quantile is the better one: statrs 0.19 inverts the
+/// beta function, which is 7e-6 off at 100,000 and 0.05 off at 10,000,000. At 1000 the two agree to 3e-9.
+const MANY: f64 = 1000.0;
+
+/// How many standard errors a two-sided 95 % interval of the mean of `n` >= 2 values extends to each side: the 97.5 %
+/// quantile of Student's t with n - 1 degrees of freedom.
+pub(crate) fn t95(what: &'static str, n: usize) -> Result<f64, Error> {
+    let freedom = n as f64 - 1.0;
+    if freedom > MANY {
+        return Ok(expansion(freedom));
+    }
+    let distribution = StudentsT::new(0.0, 1.0, freedom).map_err(|_| Error::Range { what })?;
+    in_range(what, distribution.inverse_cdf(0.975))
+}
+
+/// The first terms of the expansion in powers of 1/`freedom` (Abramowitz and Stegun, 26.7.5).
+fn expansion(freedom: f64) -> f64 {
+    let first = (Z.powi(3) + Z) / 4.0;
+    let second = (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / 96.0;
+    Z + first / freedom + second / freedom.powi(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_those_of_the_printed_table() {
+        for (n, quantile) in [
+            (2, 12.706),
+            (3, 4.303),
+            (5, 2.776),
+            (10, 2.262),
+            (30, 2.045),
+            (121, 1.980),
+        ] {
+            assert!((t95("test", n).unwrap() - quantile).abs() < 6e-4, "n = {n}");
+        }
+        assert!((t95("test", 10_000_000).unwrap() - 1.959_964).abs() < 1e-5);
+    }
+
+    #[test]
+    fn the_two_ways_meet() {
+        let (inverted, expanded) = (t95("test", 1001).unwrap(), expansion(1000.0));
+        assert!((inverted - expanded).abs() < 1e-8, "{inverted} {expanded}");
+    }
+
+    #[test]
+    fn one_value_has_no_interval() {
+        assert!(t95("test", 1).is_err());
+    }
+}

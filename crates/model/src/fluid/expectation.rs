@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The fluid model solved exactly for phases whose end does not depend on how long they have lasted.
+
+use std::collections::BTreeMap;
+
+use threadwise_workload::Ratio;
+
+use super::joint::Joint;
+use super::{Error, Machine, Outcome, Policy};
+
+/// The most programs that [`expectation`] takes: 326 states with seniority.
+pub const MAX_EXPECTED_PROGRAMS: usize = 5;
+
+/// The long-run throughputs of programs of these `ratios` if each phase has an exponential length of its own: the
+/// stationary distribution of a Markov chain of joint phases. No randomness, no seed.
+///
+/// With [`Policy::PhasesUnknown`] and [`Policy::SerialBoost`] other distributions, and the one draw for both phases of
+/// a round of the benchmark, give the same totals to the third digit. With seniority they give more, and only
+/// [`super::play_out`] tells how much.
+///
+/// # Errors
+/// If there is no program, or more than [`MAX_EXPECTED_PROGRAMS`], or the chain has no single long-run average.
+pub fn expectation(machine: Machine, ratios: &[Ratio], policy: Policy) -> Result<Outcome, Error> {
+    if ratios.is_empty() {
+        return Err(Error::NoPrograms);
+    }
+    if ratios.len() > MAX_EXPECTED_PROGRAMS {
+        return Err(Error::TooManyPrograms {
+            programs: ratios.len(),
+        });
+    }
+    let chain = Chain::explore(machine, ratios, policy);
+    let shares = stationary(&chain.rates)?;
+    let together: Vec<f64> = (0..ratios.len())
+        .map(|program| {
+            shares
+                .iter()
+                .zip(&chain.speeds)
+                .map(|(share, speeds)| share * speeds[program])
+                .sum()
+        })
+        .collect();
+    Ok(Outcome::new(machine, ratios, &together))
+}
+
+/// The joint phases that can be reached from the start.
+struct Chain {
+    /// Speed of each program in each state, in core units.
+    speeds: Vec<Vec<f64>>,
+    /// `rates[from]` holds (to, transitions per mean phase).
+    rates: Vec<Vec<(usize, f64)>>,
+}
+
+impl Chain {
+    fn explore(machine: Machine, ratios: &[Ratio], policy: Policy) -> Self {
+        let start = Joint::start(ratios);
+        let mut indices = BTreeMap::from([(start.clone(), 0)]);
+        let mut states = vec![start];
+        let mut chain = Self {
+            speeds: Vec::new(),
+            rates: Vec::new(),
+        };
+        // `states` grows while it is walked.
+        while let Some(state) = states.get(chain.speeds.len()).cloned() {
+            let speeds = state.speeds(machine, policy);
+            let mut rates = Vec::new();
+            for (program, ratio) in ratios.iter().enumerate() {
+                let mut next = state.clone();
+                next.end_phase(program, *ratio);
+                if policy != Policy::Seniority {
+                    next.forget_order();
+                }
+                if speeds[program] > 0.0 && next != state {
+                    let mean = machine.mean_units(*ratio);
+                    let units = if state.is_parallel(program) {
+                        mean.parallel
+                    } else {
+                        mean.serial
+                    };
+                    let index = *indices.entry(next.clone()).or_insert(states.len());
+                    if index == states.len() {
+                        states.push(next);
+                    }
+                    rates.push((index, speeds[program] / units));
+                }
+            }
+            chain.speeds.push(speeds);
+            chain.rates.push(rates);
+        }
+        chain
+    }
+}
+
+/// The share of time in each state: what flows in flows out, and all shares add up to 1.
+fn stationary(rates: &[Vec<(usize, f64)>]) -> Result<Vec<f64>, Error> {
+    let n = rates.len();
+    let mut balance = vec![vec![0.0; n + 1]; n];
+    for (from, transitions) in rates.iter().enumerate() {
+        for (to, rate) in transitions {
+            balance[*to][from] += rate;
+            balance[from][from] -= rate;
+        }
+    }
+    // One balance follows from the others; the sum of the shares takes its place.
+    balance[n - 1] = vec![1.0; n + 1];
+    solve(balance)
+}
+
+/// Solves the linear equations whose last column is the right-hand side, by Gauss and Jordan with partial pivoting.
+fn solve(mut rows: Vec<Vec<f64>>) -> Result<Vec<f64>, Error> {
+    let n = rows.len();
+    for column in 0..n {
+        let largest = (column..n).max_by(|a, b| rows[*a][column].abs().total_cmp(&rows[*b][column].abs()));
+        let pivot = largest
+            .filter(|row| rows[*row][column].abs() > 1e-12)
+            .ok_or(Error::NoLongRun)?;
+        rows.swap(column, pivot);
+        let pivot_row = rows[column].clone();
+        for (_, row) in rows.iter_mut().enumerate().filter(|(index, _)| *index != column) {
+            let factor = row[column] / pivot_row[column];
+            row.iter_mut()
+                .zip(&pivot_row)
+                .skip(column)
+                .for_each(|(cell, above)| *cell -= factor * above);
+        }
+    }
+    Ok(rows
+        .iter()
+        .enumerate()
+        .map(|(index, row)| row[n] / row[index])
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use threadwise_workload::synthetic::Distribution;
+
+    use super::super::{Length, play_out};
+    use super::*;
+
+    fn ratios<const K: usize>(texts: [&str; K]) -> [Ratio; K] {
+        texts.map(|text| text.parse().unwrap())
+    }
+
+    fn total<const K: usize>(texts: [&str; K], policy: Policy) -> f64 {
+        expectation(Machine::new(8, 1.0).unwrap(), &ratios(texts), policy)
+            .unwrap()
+            .total
+    }
+
+    #[test]
+    fn two_equal_programs_by_hand() {
+        // Phases known: weights SS 7/16, (S,P) and (P,S) together 1, PP 1; speeds 2, 8 and 8.
+        assert!((total(["1:1", "1:1"], Policy::SerialBoost) - (0.875 + 16.0) / 2.4375).abs() < 1e-12);
+        // Unknown: weights 4/9, 1, 8/9; speeds 2, 8, 8.
+        let expected = (8.0 / 9.0 + 8.0 + 64.0 / 9.0) / (4.0 / 9.0 + 1.0 + 8.0 / 9.0);
+        assert!((total(["1:1", "1:1"], Policy::PhasesUnknown) - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn reference_values_without_seniority() {
+        for (texts, policy, expected) in [
+            (["1:1", "1:1"], Policy::PhasesUnknown, 6.86),
+            (["1:1", "1:1"], Policy::SerialBoost, 6.92),
+            (["4:1", "1:4"], Policy::PhasesUnknown, 7.23),
+            (["4:1", "1:4"], Policy::SerialBoost, 7.26),
+        ] {
+            assert!(
+                (total(texts, policy) - expected).abs() < 0.006,
+                "{texts:?} {policy:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_memory_seniority_gains_nothing_for_equal_programs() {
+        let difference =
+            total(["1:1", "1:1"], Policy::Seniority) - total(["1:1", "1:1"], Policy::SerialBoost);
+        assert!(difference.abs() < 1e-12);
+    }
+
+    #[test]
+    fn playouts_agree() {
+        let machine = Machine::new(8, 1.5).unwrap();
+        for texts in [
+            ["1:1", "1:1", "2:1"],
+            ["inf:1", "1:4", "1:inf"],
+            ["8:1", "1:8", "4:1"],
+        ] {
+            let ratios = ratios(texts);
+            for policy in [Policy::PhasesUnknown, Policy::SerialBoost] {
+                let expected = expectation(machine, &ratios, policy).unwrap();
+                for distribution in [Distribution::Uniform, Distribution::Exponential] {
+                    let length = Length {
+                        distribution,
+                        ..Length::default()
+                    };
+                    let played = play_out(machine, &ratios, policy, length).unwrap();
+                    let error = played.outcome.total - expected.total;
+                    assert!(
+                        error.abs() < 0.01 + 4.0 * played.total_standard_error,
+                        "{texts:?} {policy:?} {error}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_program_has_its_closed_form() {
+        let machine = Machine::new(8, 2.0).unwrap();
+        for ratio in ratios(["1:1", "inf:1", "1:inf", "8:1"]) {
+            let outcome = expectation(machine, &[ratio], Policy::Seniority).unwrap();
+            assert!((outcome.programs[0].speedup - 1.0).abs() < 1e-12, "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_starved_program_has_throughput_zero() {
+        let machine = Machine::new(8, 1.0).unwrap();
+        let outcome = expectation(machine, &ratios(["inf:1", "1:1"]), Policy::FixedPriority).unwrap();
+        assert!((outcome.programs[0].speedup - 1.0).abs() < 1e-12);
+        assert!(outcome.programs[1].together.abs() < 1e-12);
+    }
+
+    #[test]
+    fn five_programs_are_solved_and_six_refused() {
+        let machine = Machine::new(8, 1.0).unwrap();
+        let many = ratios(["1:1", "2:1", "1:2", "4:1", "1:4", "8:1"]);
+        let outcome = expectation(machine, &many[..5], Policy::Seniority).unwrap();
+        assert!(outcome.total > 7.5 && outcome.total <= 8.0, "{outcome:?}");
+        let error = expectation(machine, &many, Policy::Seniority).unwrap_err();
+        assert_eq!(error, Error::TooManyPrograms { programs: 6 });
+        assert_eq!(
+            expectation(machine, &[], Policy::Seniority),
+            Err(Error::NoPrograms)
+        );
+    }
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Every type that the BPF program shares with the loader. */
+#ifndef TW_INTF_H
+#define TW_INTF_H
+
+#include "../../../../policy/types.h"
+
+enum tw_limits {
+	/* CPUs that the queued mask and the per-CPU state cover. */
+	TW_MAX_CPUS = 1024,
+	TW_MASK_WORDS = TW_MAX_CPUS / 64,
+	/* CPUs that one serial wake-up looks at for a parallel task to replace. */
+	TW_VICTIM_SCAN = 64,
+};
+
+/* Counters, one set per CPU. Described where they are reported: src/stats.rs. */
+enum tw_stat {
+	TW_STAT_IDLE_WAKEUPS,
+	TW_STAT_QUEUED,
+	TW_STAT_SERIAL_PREEMPTIONS,
+	TW_STAT_SERIAL_QUEUED,
+	TW_STAT_STOLEN,
+	TW_STAT_REBALANCED,
+	TW_STAT_LAST_PULLED,
+	TW_STAT_KEPT,
+	TW_NR_STATS,
+};
+
+/* Faults that tests inject to see the kernel's scheduler take over. */
+enum tw_fault {
+	TW_FAULT_NONE,
+	/* Ends with scx_bpf_error() at the first enqueue. */
+	TW_FAULT_ERROR,
+	/* Queues tasks and never runs them: the kernel's watchdog must notice. */
+	TW_FAULT_STALL,
+};
+
+#endif /* TW_INTF_H */

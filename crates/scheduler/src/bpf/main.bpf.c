@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * scx_threadwise: the hooks. They gather state from the kernel, ask policy/, and apply the answer;
+ * no decision is taken here.
+ *
+ * Each CPU has a queue ordered by key (policy/order.h). A task that wakes up goes straight to an
+ * idle CPU if there is one. Otherwise a serial task replaces a parallel one, and everything else
+ * waits in the queue of the CPU that it ran on. A CPU whose queue is empty takes from the others;
+ * a CPU whose task used up its slice considers its own queue and one other.
+ *
+ * The wake-up path decides what a scheduler costs, so it has no look-up but that of the thread
+ * group's ready word, and vtime is charged only when somebody has to wait: sum_exec_runtime
+ * remembers what a task ran until then.
+ */
+#include <scx/common.bpf.h>
+#include "intf.h"
+#include "../../../../policy/order.h"
+
+char _license[] SEC("license") = "GPL";
+
+UEI_DEFINE(uei);
+
+#define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
+
+const volatile u32 nr_cpus = 1;
+const volatile u32 fault = TW_FAULT_NONE;
+const volatile struct tw_tunables tunables = {};
+
+/*
+ * The thread groups, indexed by tgid: nothing to allocate, nothing to leak, one bounds check.
+ * The loader sizes it by kernel.pid_max (32 MiB at the limit of 4 million ids).
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct tw_group);
+} groups SEC(".maps");
+
+/* What a task's vtime needs beyond the kernel's own accounting. */
+struct task_ctx {
+	u64 vtime;
+	/* se.sum_exec_runtime up to which vtime is charged. */
+	u64 charged_ns;
+	/* The CPU in whose queue the task was last put. */
+	s32 queue;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_ctx);
+} task_ctxs SEC(".maps");
+
+struct cpu_ctx {
+	/* The last ready thread of a program, left by its sibling that went to sleep here, or 0. */
+	u32 last_ready;
+	/* Where the next look for a task to balance starts. */
+	u32 cursor;
+	u64 stats[TW_NR_STATS];
+} __attribute__((aligned(64)));
+
+struct cpu_ctx cpu_ctxs[TW_MAX_CPUS];
+
+/*
+ * A bit for each CPU whose queue may hold something. Set after an insertion; whoever finds a queue
+ * drained clears the bit first and looks again after, so no queued task stays without its bit.
+ */
+u64 queued_mask[TW_MASK_WORDS];
+
+/* The largest vtime that was seen to start running. Racy by design: a stale value moves a waking
+ * task by less than a slice. */
+u64 vtime_now;
+
+static struct cpu_ctx *cpu_ctx_of(s32 cpu)
+{
+	return ARRAY_ELEM_PTR(cpu_ctxs, cpu, TW_MAX_CPUS);
+}
+
+static void count(struct cpu_ctx *cctx, enum tw_stat stat)
+{
+	cctx->stats[stat]++;
+}
+
+static u64 ready_of(u32 tgid)
+{
+	struct tw_group *group = bpf_map_lookup_elem(&groups, &tgid);
+
+	return group ? tw_read(&group->ready) : 0;
+}
+
+static bool is_bound_kernel_thread(const struct task_struct *p)
+{
+	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;
+}
+
+static const struct tw_tunables *tun(void)
+{
+	return (const struct tw_tunables *)&tunables;
+}
+
+static enum tw_class class_of(const struct task_struct *p)
+{
+	return tw_class_of(ready_of(p->tgid), is_bound_kernel_thread(p), tun());
+}
+
+/* Brings a task's vtime up to what it has run. */
+static void charge(struct task_struct *p, struct task_ctx *tctx)
+{
+	u64 ran_ns = p->se.sum_exec_runtime - tctx->charged_ns;
+
+	if (tw_before(vtime_now, tctx->vtime))
+		vtime_now = tctx->vtime;
+	tctx->vtime = tw_vtime_charge(tctx->vtime, ran_ns, p->scx.weight);
+	tctx->charged_ns = p->se.sum_exec_runtime;
+}
+
+static void describe(struct tw_task *task, const struct task_struct *p, u64 vtime)
+{
+	task->vtime = vtime;
+	task->tgid = p->tgid;
+	task->class = class_of(p);
+}
+
+/* The word of the queued mask that holds the CPU's bit, or NULL for what is no CPU. */
+static u64 *queued_word(u32 cpu)
+{
+	return ARRAY_ELEM_PTR(queued_mask, cpu / 64, TW_MASK_WORDS);
+}
+
+static void mark_queued(s32 cpu)
+{
+	u64 *word = queued_word(cpu), bit = 1ULL << (cpu & 63);
+
+	if (word && !(*word & bit))
+		__sync_fetch_and_or(word, bit);
+}
+
+/* Moves the first task that may run here from the queue of `from` to this CPU. */
+static bool take_from(s32 from)
+{
+	u64 *word = queued_word(from), bit = 1ULL << (from & 63);
+
+	if (scx_bpf_dsq_move_to_local(from, 0))
+		return true;
+	/* Nothing, or nothing that may run here. */
+	if (!word || !(*word & bit))
+		return false;
+	__sync_fetch_and_and(word, ~bit);
+	if (scx_bpf_dsq_nr_queued(from) > 0)
+		__sync_fetch_and_or(word, bit);
+	return false;
+}
+
+s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	s32 cpu = scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, p->cpus_ptr, 0);
+
+	if (fault || cpu < 0)
+		return prev_cpu;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, 0);
+	return cpu;
+}
+
+/*
+ * The CPU whose running task a serial task takes over, or -1. The one that it ran on before comes
+ * first: its cache is warm, and mostly it is the answer.
+ */
+static s32 find_victim(struct task_struct *p, const struct tw_task *waking, s32 prev_cpu)
+{
+	u32 i, nr = nr_cpus < TW_VICTIM_SCAN ? nr_cpus : TW_VICTIM_SCAN;
+
+	bpf_for(i, 0, nr) {
+		s32 cpu = (prev_cpu + i) % nr_cpus;
+		struct task_ctx *rctx;
+		struct task_struct *running;
+		struct tw_task task;
+
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		running = __COMPAT_scx_bpf_cpu_curr(cpu);
+		/* Idle, or of a class above ours: RT and deadline tasks have priorities below 100. */
+		if (!running || !running->pid || running->prio < 100)
+			continue;
+		rctx = bpf_task_storage_get(&task_ctxs, running, 0, 0);
+		if (!rctx)
+			continue;
+		describe(&task, running, rctx->vtime);
+		if (tw_preempts(waking, &task, tun()))
+			return cpu;
+	}
+	return -1;
+}
+
+void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	s32 cpu = scx_bpf_task_cpu(p), idle, victim;
+	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
+	struct tw_task task;
+
+	if (!cctx || !tctx) {
+		scx_bpf_error("task %d on CPU %d without its context", p->pid, cpu);
+		return;
+	}
+	if (fault == TW_FAULT_ERROR)
+		scx_bpf_error("injected fault");
+
+	charge(p, tctx);
+	if (enq_flags & SCX_ENQ_WAKEUP)
+		tctx->vtime = tw_vtime_on_wakeup(tctx->vtime, vtime_now, tun());
+	describe(&task, p, tctx->vtime);
+
+	if (task.class == TW_CLASS_KERNEL && fault != TW_FAULT_STALL) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, enq_flags | SCX_ENQ_PREEMPT);
+		return;
+	}
+	if (task.class == TW_CLASS_SERIAL && fault != TW_FAULT_STALL) {
+		victim = find_victim(p, &task, cpu);
+		if (victim >= 0) {
+			count(cctx, TW_STAT_SERIAL_PREEMPTIONS);
+			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | victim, tunables.slice_ns,
+					   enq_flags | SCX_ENQ_PREEMPT);
+			return;
+		}
+		count(cctx, TW_STAT_SERIAL_QUEUED);
+	}
+	count(cctx, TW_STAT_QUEUED);
+	tctx->queue = cpu;
+	scx_bpf_dsq_insert_vtime(p, cpu, tunables.slice_ns, tw_key(&task, tun()), enq_flags);
+	mark_queued(cpu);
+	/* A CPU may have gone idle since select_cpu() looked. */
+	idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (idle >= 0)
+		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+}
+
+/* Runs the last ready thread of a program whose other threads went to sleep, if it waits somewhere. */
+static bool take_last_ready(u32 tid)
+{
+	struct task_struct *p = bpf_task_from_pid(tid);
+	struct task_struct *waiting;
+	struct task_ctx *tctx;
+	bool taken = false;
+
+	if (!p)
+		return false;
+	tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
+	if (tctx && p->nr_cpus_allowed > 1) {
+		bpf_for_each(scx_dsq, waiting, tctx->queue, 0) {
+			if (waiting->pid != tid)
+				continue;
+			taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, waiting, SCX_DSQ_LOCAL, 0);
+			break;
+		}
+	}
+	bpf_task_release(p);
+	return taken;
+}
+
+/* The next CPU after the cursor whose queue may hold something, or -1. Looks at one turn of the mask. */
+static s32 next_queued_cpu(struct cpu_ctx *cctx, s32 self)
+{
+	u32 i, nr_words = (nr_cpus + 63) / 64, first = cctx->cursor / 64;
+
+	bpf_for(i, 0, nr_words + 1) {
+		u32 base = (first + i) % nr_words * 64, cpu;
+		u64 *word = queued_word(base), bits;
+
+		if (!word)
+			return -1;
+		bits = *word;
+		if ((u32)self / 64 == base / 64)
+			bits &= ~(1ULL << (self & 63));
+		if (i == 0)
+			bits &= ~0ULL << (cctx->cursor & 63);
+		if (!bits)
+			continue;
+		cpu = base + ctzll(bits);
+		cctx->cursor = (cpu + 1) % nr_cpus;
+		return cpu;
+	}
+	return -1;
+}
+
+/* Whether prev makes way for the first task in the queue of `cpu`. */
+static bool yields_to_queue(const struct tw_task *prev, s32 cpu)
+{
+	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(cpu);
+	struct tw_task waiting;
+
+	if (!first)
+		return false;
+	describe(&waiting, first, 0);
+	return tw_yields(prev, &waiting, first->scx.dsq_vtime, tun());
+}
+
+static void dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
+{
+	u32 i;
+
+	if (take_from(cpu))
+		return;
+	bpf_for(i, 0, nr_cpus) {
+		s32 from = next_queued_cpu(cctx, cpu);
+
+		if (from < 0)
+			return;
+		if (take_from(from)) {
+			count(cctx, TW_STAT_STOLEN);
+			return;
+		}
+	}
+}
+
+void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
+	struct task_ctx *tctx;
+	struct tw_task task;
+	u32 last;
+	s32 other;
+
+	if (!cctx || fault == TW_FAULT_STALL)
+		return;
+	last = cctx->last_ready;
+	if (last) {
+		cctx->last_ready = 0;
+		if (take_last_ready(last)) {
+			count(cctx, TW_STAT_LAST_PULLED);
+			return;
+		}
+	}
+	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
+		dispatch_idle(cctx, cpu);
+		return;
+	}
+	tctx = bpf_task_storage_get(&task_ctxs, prev, 0, 0);
+	if (!tctx)
+		return;
+	charge(prev, tctx);
+	describe(&task, prev, tctx->vtime);
+	other = next_queued_cpu(cctx, cpu);
+	if (other >= 0 && yields_to_queue(&task, other) && take_from(other)) {
+		count(cctx, TW_STAT_REBALANCED);
+		return;
+	}
+	if (yields_to_queue(&task, cpu) && take_from(cpu))
+		return;
+	count(cctx, TW_STAT_KEPT);
+	scx_bpf_task_set_slice(prev, tunables.slice_ns);
+}
+
+void BPF_STRUCT_OPS(threadwise_runnable, struct task_struct *p, u64 enq_flags)
+{
+	u32 tgid = p->tgid;
+	struct tw_group *group = bpf_map_lookup_elem(&groups, &tgid);
+
+	if (group)
+		tw_ready_add(group, p->pid);
+}
+
+void BPF_STRUCT_OPS(threadwise_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	u32 tgid = p->tgid;
+	struct tw_group *group = bpf_map_lookup_elem(&groups, &tgid);
+	struct cpu_ctx *cctx;
+	u32 last;
+
+	if (!group)
+		return;
+	last = tw_last_ready(tw_ready_sub(group, p->pid));
+	if (!last)
+		return;
+	cctx = cpu_ctx_of(scx_bpf_task_cpu(p));
+	if (cctx)
+		cctx->last_ready = last;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(threadwise_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!tctx)
+		return -ENOMEM;
+	tctx->vtime = vtime_now;
+	tctx->charged_ns = p->se.sum_exec_runtime;
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(threadwise_init)
+{
+	s32 cpu, err;
+
+	bpf_for(cpu, 0, nr_cpus) {
+		err = scx_bpf_create_dsq(cpu, -1);
+		if (err) {
+			scx_bpf_error("cannot create the queue of CPU %d: %d", cpu, err);
+			return err;
+		}
+	}
+	return 0;
+}
+
+void BPF_STRUCT_OPS(threadwise_exit, struct scx_exit_info *ei)
+{
+	UEI_RECORD(uei, ei);
+}
+
+SCX_OPS_DEFINE(threadwise_ops,
+	       .select_cpu	= (void *)threadwise_select_cpu,
+	       .enqueue		= (void *)threadwise_enqueue,
+	       .dispatch	= (void *)threadwise_dispatch,
+	       .runnable	= (void *)threadwise_runnable,
+	       .quiescent	= (void *)threadwise_quiescent,
+	       .init_task	= (void *)threadwise_init_task,
+	       .init		= (void *)threadwise_init,
+	       .exit		= (void *)threadwise_exit,
+	       .timeout_ms	= 20000,
+	       .name		= "threadwise");

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `scx_threadwise`: loads the BPF program, reports its statistics, and unloads it.
+//!
+//! The scheduling decisions are in `policy/`; the hooks that apply them in `bpf/main.bpf.c`.
+//! Start at [`run`].
+
+#[allow(clippy::all, missing_docs)]
+mod bpf_intf;
+mod bpf_skel;
+mod options;
+mod scheduler;
+mod stats;
+
+use std::mem::MaybeUninit;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use scx_utils::build_id;
+
+use options::Options;
+use scheduler::Scheduler;
+
+/// The command's name, as it appears in messages.
+const NAME: &str = "scx_threadwise";
+
+fn main() -> ExitCode {
+    match run(Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{NAME}: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(options: Options) -> Result<()> {
+    if options.version {
+        println!("{NAME} {}", build_id::full_version(env!("CARGO_PKG_VERSION")));
+        return Ok(());
+    }
+    if options.help_stats {
+        return stats::server_data().describe_meta(&mut std::io::stdout(), None);
+    }
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .without_time()
+        .with_max_level(if options.verbose { tracing::Level::DEBUG } else { tracing::Level::INFO })
+        .init();
+    let shutdown = Arc::new(AtomicBool::new(false));
+    let flag = shutdown.clone();
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot handle signals")?;
+
+    if let Some(seconds) = options.monitor {
+        return stats::monitor(Duration::from_secs_f64(seconds), shutdown);
+    }
+    scheduler::check_kernel()?;
+    if let Some(seconds) = options.stats {
+        let shutdown = shutdown.clone();
+        std::thread::spawn(move || stats::monitor(Duration::from_secs_f64(seconds), shutdown));
+    }
+    schedule(&options, &shutdown)
+}
+
+/// Runs the scheduler until it is told to stop or the kernel ends it; the kernel may ask for a
+/// restart, for example when a CPU was plugged in.
+fn schedule(options: &Options, shutdown: &AtomicBool) -> Result<()> {
+    loop {
+        let mut object = MaybeUninit::uninit();
+        let mut scheduler = Scheduler::attach(options, &mut object)?;
+        tracing::info!("{NAME} schedules this machine; press Ctrl-C to hand it back");
+        let exit = scheduler.serve(shutdown)?;
+        if !exit.should_restart() {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The command line.
+
+use clap::{Parser, ValueEnum};
+use scx_utils::libbpf_clap_opts::LibbpfOpts;
+
+/// A sched_ext scheduler that knows which program is in its serial phase.
+///
+/// A program (thread group) is in a serial phase while it has at most --serial-threshold ready
+/// threads, else in a parallel phase. Serial threads go first: onto an idle CPU, or in place of a
+/// thread of a parallel program. Parallel programs share the rest by weight.
+///
+/// The scheduler works while this command runs. When it ends, for whatever reason, the kernel's
+/// own scheduler takes over and nothing is lost.
+#[derive(Debug, Parser)]
+#[command(name = crate::NAME, version, disable_version_flag = true)]
+pub struct Options {
+    /// A program is serial while it has at most this many ready threads
+    #[arg(long, default_value_t = 2, value_name = "THREADS")]
+    pub serial_threshold: u32,
+
+    /// How long a task runs before others are considered, in microseconds
+    #[arg(short, long, default_value_t = 1_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
+    pub slice_us: u64,
+
+    /// How far a task runs ahead of a waiting one before it yields, in microseconds
+    #[arg(long, default_value_t = 1_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
+    pub rotate_us: u64,
+
+    /// How long a parallel program runs before it yields to another parallel program, in microseconds
+    #[arg(long, default_value_t = 40_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
+    pub turn_us: u64,
+
+    /// How far ahead of parallel tasks a waiting serial task is placed, in microseconds
+    #[arg(long, default_value_t = 100_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
+    pub serial_boost_us: u64,
+
+    /// Print statistics every so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub stats: Option<f64>,
+
+    /// Print the statistics of the running scheduler every so many seconds; starts none
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub monitor: Option<f64>,
+
+    /// Length of the kernel's dump when the scheduler is thrown out, in bytes; 0 is the kernel's default
+    #[arg(long, default_value_t = 0, value_name = "BYTES")]
+    pub exit_dump_len: u32,
+
+    /// Say more, libbpf's messages included
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    /// Print the version
+    #[arg(short = 'V', long)]
+    pub version: bool,
+
+    /// Explain the statistics
+    #[arg(long)]
+    pub help_stats: bool,
+
+    /// Fail on purpose, to see the kernel's scheduler take over
+    #[arg(long, value_enum, hide_short_help = true, value_name = "FAULT")]
+    pub inject_fault: Option<Fault>,
+
+    #[command(flatten, next_help_heading = "Libbpf options")]
+    pub libbpf: LibbpfOpts,
+}
+
+/// A fault for `--inject-fault`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Fault {
+    /// The BPF program ends itself with an error
+    Error,
+    /// No queued task is ever run
+    Stall,
+}
+
+/// A positive, finite number of seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value >= 0.001 && value <= 86_400.0 => Ok(value),
+        _ => Err(String::from("expected seconds between 0.001 and 86400")),
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The BPF scheduler from the loader's side: check the kernel, attach, serve statistics, detach.
+
+use std::fs;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use crossbeam_channel::RecvTimeoutError;
+use libbpf_rs::{Link, OpenObject};
+use memmap2::{Mmap, MmapOptions};
+use scx_stats::prelude::*;
+use scx_utils::{UserExitInfo, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report};
+
+use crate::bpf_intf;
+use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
+use crate::options::{Fault, Options};
+use crate::stats::{self, Metrics};
+
+const STATE: &str = "/sys/kernel/sched_ext/state";
+
+/// Refuses early, with the remedy, what would otherwise fail deep inside libbpf.
+pub fn check_kernel() -> Result<()> {
+    if !Path::new(STATE).exists() {
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        bail!(
+            "the running kernel {} has no sched_ext: boot one built with CONFIG_SCHED_CLASS_EXT=y \
+             (Linux 6.12 or later; Debian's 7.x kernels), or try it without one: threadwise lab run",
+            release.trim()
+        );
+    }
+    // SAFETY: geteuid() has no preconditions and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        bail!("loading a scheduler needs root: run it with sudo");
+    }
+    let state = fs::read_to_string(STATE).with_context(|| format!("cannot read {STATE}"))?;
+    if state.trim() != "disabled" {
+        let other = fs::read_to_string("/sys/kernel/sched_ext/root/ops").unwrap_or_default();
+        bail!(
+            "another sched_ext scheduler is attached ({} is {}): stop it first",
+            other.trim(),
+            state.trim()
+        );
+    }
+    Ok(())
+}
+
+/// The attached scheduler. Dropping it hands the machine back to the kernel's scheduler.
+pub struct Scheduler<'a> {
+    skel: BpfSkel<'a>,
+    link: Option<Link>,
+    stats: StatsServer<(), Metrics>,
+    /// The map of thread groups: 8 bytes a tgid.
+    groups: Mmap,
+}
+
+impl<'a> Scheduler<'a> {
+    /// Loads the BPF program with these options and attaches it.
+    pub fn attach(options: &Options, object: &'a mut MaybeUninit<OpenObject>) -> Result<Self> {
+        let mut builder = BpfSkelBuilder::default();
+        builder.obj_builder.debug(options.verbose);
+        let open_opts = options.libbpf.clone().into_bpf_open_opts();
+        let mut skel = scx_ops_open!(builder, object, threadwise_ops, open_opts)?;
+
+        let nr_cpus = u32::try_from(*scx_utils::NR_CPU_IDS)?;
+        ensure!(
+            nr_cpus <= bpf_intf::tw_limits_TW_MAX_CPUS,
+            "this machine has {nr_cpus} CPUs; {} are supported",
+            bpf_intf::tw_limits_TW_MAX_CPUS
+        );
+        skel.struct_ops.threadwise_ops_mut().exit_dump_len = options.exit_dump_len;
+        let rodata = skel.maps.rodata_data.as_mut().context("the BPF object has no rodata")?;
+        rodata.nr_cpus = nr_cpus;
+        rodata.fault = match options.inject_fault {
+            None => bpf_intf::tw_fault_TW_FAULT_NONE,
+            Some(Fault::Error) => bpf_intf::tw_fault_TW_FAULT_ERROR,
+            Some(Fault::Stall) => bpf_intf::tw_fault_TW_FAULT_STALL,
+        };
+        rodata.tunables.slice_ns = options.slice_us * 1000;
+        rodata.tunables.rotate_ns = options.rotate_us * 1000;
+        rodata.tunables.turn_ns = options.turn_us * 1000;
+        rodata.tunables.serial_boost_ns = options.serial_boost_us * 1000;
+        rodata.tunables.vtime_window_ns = options.slice_us * 1000;
+        rodata.tunables.serial_threshold = options.serial_threshold;
+        skel.maps.groups.set_max_entries(pid_max()?)?;
+
+        let mut skel = scx_ops_load!(skel, threadwise_ops, uei)?;
+        let link = Some(scx_ops_attach!(skel, threadwise_ops)?);
+        let stats = StatsServer::new(stats::server_data()).launch()?;
+        // SAFETY: the map lives as long as the skeleton, its size never changes, and whole words are
+        // read at once; that the kernel writes them meanwhile is what is wanted.
+        let groups = unsafe { MmapOptions::new().len(pid_max()? as usize * size_of::<u64>()).map(&skel.maps.groups.as_fd()) }
+            .context("cannot map the thread groups")?;
+        Ok(Self { skel, link, stats, groups })
+    }
+
+    /// Answers requests for statistics until told to stop or thrown out, then detaches and says why.
+    pub fn serve(&mut self, shutdown: &AtomicBool) -> Result<UserExitInfo> {
+        let (response, request) = self.stats.channels();
+        while !shutdown.load(Ordering::Relaxed) && !uei_exited!(&self.skel, uei) {
+            match request.recv_timeout(Duration::from_millis(200)) {
+                Ok(()) => response.send(self.metrics()?)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        drop(self.link.take());
+        self.check_counts()?;
+        uei_report!(&self.skel, uei)
+    }
+
+    /// After the last task has left, every thread group must count zero ready threads.
+    fn check_counts(&self) -> Result<()> {
+        let left: Vec<String> =
+            self.ready_words().iter().map(|(tgid, word)| format!("{tgid}: {}", word >> 40)).collect();
+        ensure!(left.is_empty(), "ready counts drifted; after detaching these thread groups are left: {left:?}");
+        Ok(())
+    }
+
+    fn metrics(&self) -> Result<Metrics> {
+        let bss = self.skel.maps.bss_data.as_ref().context("the BPF object has no bss")?;
+        let sum = |stat: u32| bss.cpu_ctxs.iter().map(|cpu| cpu.stats[stat as usize]).sum();
+        let threshold = self.skel.maps.rodata_data.as_ref().map_or(2, |rodata| rodata.tunables.serial_threshold);
+        let (mut ready, mut parallel_programs) = (0, 0);
+        for (_, word) in self.ready_words() {
+            ready += word >> 40;
+            parallel_programs += u64::from(word >> 40 > u64::from(threshold));
+        }
+        Ok(Metrics {
+            queued: sum(bpf_intf::tw_stat_TW_STAT_QUEUED),
+            serial_preemptions: sum(bpf_intf::tw_stat_TW_STAT_SERIAL_PREEMPTIONS),
+            serial_queued: sum(bpf_intf::tw_stat_TW_STAT_SERIAL_QUEUED),
+            stolen: sum(bpf_intf::tw_stat_TW_STAT_STOLEN),
+            rebalanced: sum(bpf_intf::tw_stat_TW_STAT_REBALANCED),
+            last_pulled: sum(bpf_intf::tw_stat_TW_STAT_LAST_PULLED),
+            kept: sum(bpf_intf::tw_stat_TW_STAT_KEPT),
+            ready,
+            parallel_programs,
+        })
+    }
+
+    /// The thread groups with a ready word other than zero: tgid and word (policy/phase.h).
+    fn ready_words(&self) -> Vec<(usize, u64)> {
+        self.groups
+            .chunks_exact(size_of::<u64>())
+            .map(|bytes| u64::from_ne_bytes(bytes.try_into().expect("chunks of eight bytes")))
+            .enumerate()
+            .filter(|&(_, word)| word != 0)
+            .collect()
+    }
+}
+
+/// One more than the largest thread id.
+fn pid_max() -> Result<u32> {
+    let path = "/proc/sys/kernel/pid_max";
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
+    text.trim().parse().with_context(|| format!("{path} holds {text:?}"))
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The statistics: what each counter means, and the server and monitor around them.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use scx_stats::prelude::*;
+use scx_stats_derive::{Stats, stat_doc};
+use serde::{Deserialize, Serialize};
+
+/// Counts since the last report.
+#[stat_doc]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
+#[stat(top)]
+pub struct Metrics {
+    /// Times that a task had to wait in a queue.
+    #[stat(desc = "Tasks that had to wait in a queue")]
+    pub queued: u64,
+    /// Serial tasks that took the CPU of a parallel one.
+    #[stat(desc = "Serial tasks that took the CPU of a parallel task")]
+    pub serial_preemptions: u64,
+    /// Serial tasks that found neither an idle CPU nor a parallel task to replace.
+    #[stat(desc = "Serial tasks that found no CPU to take and waited")]
+    pub serial_queued: u64,
+    /// Tasks taken from another CPU's queue by a CPU that had nothing to do.
+    #[stat(desc = "Tasks that an idle CPU took from another CPU's queue")]
+    pub stolen: u64,
+    /// Tasks taken from another CPU's queue because they lagged behind what ran here.
+    #[stat(desc = "Tasks taken from another CPU's queue because they lagged behind")]
+    pub rebalanced: u64,
+    /// Last ready threads of a program, taken to the CPU that their sibling left.
+    #[stat(desc = "Last ready threads taken to the CPU that a sibling left")]
+    pub last_pulled: u64,
+    /// Slices that were renewed because nobody who waited came first.
+    #[stat(desc = "Slices renewed because nobody who waited came first")]
+    pub kept: u64,
+    /// Ready tasks at this moment, as the thread groups count them.
+    #[stat(desc = "Ready tasks now, as counted for each program")]
+    pub ready: u64,
+    /// Programs in a parallel phase at this moment.
+    #[stat(desc = "Programs in a parallel phase now")]
+    pub parallel_programs: u64,
+}
+
+impl Metrics {
+    fn format<W: Write>(&self, w: &mut W) -> Result<()> {
+        writeln!(
+            w,
+            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | stolen {:5} rebalanced {:5} last pulled {:4} kept {:6}",
+            self.ready,
+            self.parallel_programs,
+            self.queued,
+            self.serial_preemptions,
+            self.serial_queued,
+            self.stolen,
+            self.rebalanced,
+            self.last_pulled,
+            self.kept
+        )?;
+        Ok(())
+    }
+
+    fn since(&self, earlier: &Self) -> Self {
+        Self {
+            queued: self.queued - earlier.queued,
+            serial_preemptions: self.serial_preemptions - earlier.serial_preemptions,
+            serial_queued: self.serial_queued - earlier.serial_queued,
+            stolen: self.stolen - earlier.stolen,
+            rebalanced: self.rebalanced - earlier.rebalanced,
+            last_pulled: self.last_pulled - earlier.last_pulled,
+            kept: self.kept - earlier.kept,
+            ready: self.ready,
+            parallel_programs: self.parallel_programs,
+        }
+    }
+}
+
+/// The server's side: every reader gets the counts since it last asked.
+pub fn server_data() -> StatsServerData<(), Metrics> {
+    let open: Box<dyn StatsOpener<(), Metrics>> = Box::new(move |(request, response)| {
+        request.send(())?;
+        let mut earlier = response.recv()?;
+        let read: Box<dyn StatsReader<(), Metrics>> = Box::new(move |_args, (request, response)| {
+            request.send(())?;
+            let now = response.recv()?;
+            let since = now.since(&earlier);
+            earlier = now;
+            since.to_json()
+        });
+        Ok(read)
+    });
+    StatsServerData::new().add_meta(Metrics::meta()).add_ops("top", StatsOps { open, close: None })
+}
+
+/// Prints a line every `interval` until `shutdown`.
+pub fn monitor(interval: Duration, shutdown: Arc<AtomicBool>) -> Result<()> {
+    scx_utils::monitor_stats::<Metrics>(
+        &[],
+        interval,
+        || shutdown.load(Ordering::Relaxed),
+        |metrics| metrics.format(&mut std::io::stdout()),
+    )
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The `threadwise` command. Each subcommand is a module; what they do lives in the libraries.
+//!
+//! Booted as a guest's first process, the same program is the lab's agent in it.
+
+mod bench;
+mod lab;
+mod topo;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Tools that put each thread where it belongs, at the moment it matters.
+#[derive(Parser)]
+#[command(name = "threadwise", version, max_term_width = 100)]
+struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show a machine: what its hardware threads share and how fast they are
+    Topo(topo::Options),
+    /// Run a workload as a program
+    #[command(subcommand)]
+    Bench(bench::Command),
+    /// Compare schedulers in a real kernel on an emulated machine
+    #[command(subcommand)]
+    Lab(lab::Command),
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Text,
+    /// For programs; the schema is named in it
+    Json,
+}
+
+fn main() -> ExitCode {
+    if std::env::args().next().as_deref() == Some("/init") {
+        threadwise_lab::agent::run();
+    }
+    let result = match Options::parse().command {
+        Command::Topo(options) => topo::run(options),
+        Command::Bench(command) => bench::run(command),
+        Command::Lab(command) => lab::run(command),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("threadwise: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

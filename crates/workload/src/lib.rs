@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What programs do: phases, threads and synchronisation.
+//!
+//! [`Ratio`] names how parallel a program is (equation 1 of "Task Scheduling Based On Thread Essence and Resource
+//! Limitations", called *thread-essence* below), and [`synthetic`] is the benchmark of that paper's Fig. 4 as a
+//! program of real threads. This crate runs workloads; it neither schedules nor compares them.
+//!
+//! Start at [`synthetic::run`].
+
+pub mod ratio;
+pub mod synthetic;
+
+pub use ratio::{ParseRatioError, Ratio};

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * corespeed: a QEMU TCG plugin that gives each virtual CPU its speed, in instructions per second.
+ *
+ * Every translation block adds its instructions to its vCPU's count. When the count reaches a
+ * quantum, the vCPU's own clock moves on by what these instructions take at its rate, and the vCPU
+ * sleeps until that time has come. An idle vCPU saves nothing up: when it resumes, its clock is
+ * now. A vCPU that the host kept from running may catch up a little (CATCH_UP_NS); what goes
+ * beyond is lost, is counted as lost, and voids the measurement.
+ *
+ * Arguments: rates=M0:M1:... (millions of instructions per second, one a vCPU),
+ *            stats=FILE (where the counters of struct vcpu are mapped for the lab to read),
+ *            quantum=N (instructions, default 20000).
+ *
+ * QEMU's header is not packaged, so what is used of plugin API version 4 (QEMU 9.1 and later,
+ * include/qemu/qemu-plugin.h, docs/devel/tcg-plugins.rst) is declared here.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef uint64_t qemu_plugin_id_t;
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+struct qemu_plugin_scoreboard;
+typedef struct {
+	struct qemu_plugin_scoreboard *score;
+	size_t offset;
+} qemu_plugin_u64;
+typedef struct {
+	const char *target_name;
+	struct {
+		int min;
+		int cur;
+	} version;
+	bool system_emulation;
+	struct {
+		int smp_vcpus;
+		int max_vcpus;
+	} system;
+} qemu_info_t;
+enum { QEMU_PLUGIN_INLINE_ADD_U64 = 0 };
+enum { QEMU_PLUGIN_CB_NO_REGS = 0 };
+enum { QEMU_PLUGIN_COND_GE = 7 };
+typedef void (*vcpu_cb)(qemu_plugin_id_t id, unsigned int vcpu);
+void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, vcpu_cb cb);
+void qemu_plugin_register_vcpu_idle_cb(qemu_plugin_id_t id, vcpu_cb cb);
+void qemu_plugin_register_vcpu_resume_cb(qemu_plugin_id_t id, vcpu_cb cb);
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
+					   void (*cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb));
+void qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(struct qemu_plugin_tb *tb, int op,
+						       qemu_plugin_u64 entry, uint64_t imm);
+void qemu_plugin_register_vcpu_tb_exec_cond_cb(struct qemu_plugin_tb *tb,
+					       void (*cb)(unsigned int vcpu, void *data), int flags,
+					       int cond, qemu_plugin_u64 entry, uint64_t imm, void *data);
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
+size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *dest, size_t len);
+struct qemu_plugin_scoreboard *qemu_plugin_scoreboard_new(size_t element_size);
+void *qemu_plugin_scoreboard_find(struct qemu_plugin_scoreboard *score, unsigned int vcpu);
+
+__attribute__((visibility("default"))) int qemu_plugin_version = 4;
+
+#define MAX_VCPUS 256
+#define PS_PER_NS 1000ULL
+#define NS_PER_S  1000000000ULL
+/* How far behind its clock a vCPU may be and still catch up. */
+#define CATCH_UP_NS 2000000ULL
+/*
+ * PAUSE leaves the translated code, which is dear for the host, and takes some 40 to 140 cycles on
+ * current x86 processors too (Intel SDM vol. 2; Skylake made it longer): charge it as that many.
+ */
+#define PAUSE_INSNS 60
+
+/* What the lab reads: one a vCPU. The layout is that of crates/lab/src/governor.rs. */
+struct counters {
+	uint64_t instructions;
+	uint64_t quanta;
+	/* Quanta that ended more than a quantum's time after they should have. */
+	uint64_t late_quanta;
+	/* Time that the vCPU was entitled to run and did not get, beyond what it could catch up. */
+	uint64_t lost_ns;
+	uint64_t pad[4];
+};
+
+/* The governor's own state of a vCPU; only its thread touches it. */
+struct vcpu {
+	uint64_t clock_ps;
+	uint64_t ps_per_insn;
+};
+
+struct count {
+	uint64_t insns;
+};
+
+static struct vcpu vcpus[MAX_VCPUS];
+static struct counters private_counters[MAX_VCPUS];
+static struct counters *counters = private_counters;
+static struct qemu_plugin_scoreboard *counts;
+static uint64_t quantum = 20000;
+
+static uint64_t now_ps(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return ((uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec) * PS_PER_NS;
+}
+
+static void sleep_until(uint64_t ps)
+{
+	uint64_t ns = ps / PS_PER_NS;
+	struct timespec t = { .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+		;
+}
+
+static void quantum_over(unsigned int index, void *data)
+{
+	struct count *count = qemu_plugin_scoreboard_find(counts, index);
+	struct vcpu *vcpu = &vcpus[index];
+	struct counters *c = &counters[index];
+	uint64_t took_ps = count->insns * vcpu->ps_per_insn;
+	uint64_t now = now_ps();
+
+	(void)data;
+	c->instructions += count->insns;
+	c->quanta++;
+	count->insns = 0;
+	vcpu->clock_ps += took_ps;
+	if (vcpu->clock_ps > now) {
+		sleep_until(vcpu->clock_ps);
+		return;
+	}
+	if (now - vcpu->clock_ps > took_ps)
+		c->late_quanta++;
+	if (now - vcpu->clock_ps > CATCH_UP_NS * PS_PER_NS) {
+		uint64_t allowed = now - CATCH_UP_NS * PS_PER_NS;
+
+		c->lost_ns += (allowed - vcpu->clock_ps) / PS_PER_NS;
+		vcpu->clock_ps = allowed;
+	}
+}
+
+/* The cost of a block in instructions of ordinary length. */
+static uint64_t cost_of(const struct qemu_plugin_tb *tb)
+{
+	size_t n = qemu_plugin_tb_n_insns(tb);
+	uint64_t cost = n;
+	uint8_t bytes[2];
+
+	for (size_t i = 0; i < n; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+
+		if (qemu_plugin_insn_data(insn, bytes, sizeof(bytes)) == 2 && bytes[0] == 0xf3 && bytes[1] == 0x90)
+			cost += PAUSE_INSNS - 1;
+	}
+	return cost;
+}
+
+static void block_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	qemu_plugin_u64 entry = { .score = counts, .offset = 0 };
+
+	(void)id;
+	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64, entry, cost_of(tb));
+	qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, quantum_over, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_COND_GE,
+						  entry, quantum, NULL);
+}
+
+static void vcpu_started(qemu_plugin_id_t id, unsigned int index)
+{
+	(void)id;
+	/* The host rounds sleeps up by this much, 50 us by default. This runs in the vCPU's thread. */
+	prctl(PR_SET_TIMERSLACK, 1);
+	vcpus[index].clock_ps = now_ps();
+}
+
+static void vcpu_resumed(qemu_plugin_id_t id, unsigned int index)
+{
+	uint64_t now = now_ps();
+
+	(void)id;
+	if (vcpus[index].clock_ps < now)
+		vcpus[index].clock_ps = now;
+}
+
+static int fail(const char *what, const char *value)
+{
+	fprintf(stderr, "corespeed: %s: %s\n", what, value);
+	return -1;
+}
+
+static int parse_rates(const char *text, int nr_vcpus)
+{
+	char *end;
+
+	for (int i = 0; i < nr_vcpus; i++) {
+		unsigned long mips = strtoul(text, &end, 10);
+
+		if (end == text || mips < 1 || mips > 100000)
+			return fail("rates= needs one rate of 1 to 100000 MIPS for each vCPU, separated by colons", text);
+		vcpus[i].ps_per_insn = 1000000 / mips;
+		text = *end == ':' ? end + 1 : end;
+	}
+	return *text ? fail("rates= names more vCPUs than there are", text) : 0;
+}
+
+static int map_counters(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT, 0600);
+	void *map;
+
+	if (fd < 0 || ftruncate(fd, sizeof(private_counters)) < 0)
+		return fail("cannot create", path);
+	map = mmap(NULL, sizeof(private_counters), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (map == MAP_FAILED)
+		return fail("cannot map", path);
+	counters = map;
+	return 0;
+}
+
+__attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info,
+							       int argc, char **argv)
+{
+	bool rated = false;
+
+	if (!info->system_emulation || info->system.max_vcpus > MAX_VCPUS)
+		return fail("needs a whole machine of at most 256 vCPUs", info->target_name);
+	for (int i = 0; i < argc; i++) {
+		if (!strncmp(argv[i], "rates=", 6)) {
+			if (parse_rates(argv[i] + 6, info->system.max_vcpus) < 0)
+				return -1;
+			rated = true;
+		} else if (!strncmp(argv[i], "stats=", 6)) {
+			if (map_counters(argv[i] + 6) < 0)
+				return -1;
+		} else if (!strncmp(argv[i], "quantum=", 8)) {
+			quantum = strtoull(argv[i] + 8, NULL, 10);
+			if (quantum < 1000 || quantum > 10000000)
+				return fail("quantum= needs 1000 to 10000000 instructions", argv[i]);
+		} else {
+			return fail("unknown argument", argv[i]);
+		}
+	}
+	if (!rated)
+		return fail("needs", "rates=M0:M1:...");
+	counts = qemu_plugin_scoreboard_new(sizeof(struct count));
+	qemu_plugin_register_vcpu_init_cb(id, vcpu_started);
+	qemu_plugin_register_vcpu_resume_cb(id, vcpu_resumed);
+	qemu_plugin_register_vcpu_tb_trans_cb(id, block_translated);
+	return 0;
+}
