@@ -22,6 +22,9 @@ pub struct Experiment {
     pub description: String,
     /// The machine: a name from the zoo, a file, or a synthetic string.
     pub machine: String,
+    /// Millions of instructions a second of the fastest CPU, instead of what the machine file says: programs
+    /// that use memory and the kernel much are dearer to emulate than arithmetic.
+    pub mips: Option<u32>,
     /// How long each synthetic program runs, in seconds.
     #[serde(default = "default_seconds")]
     pub seconds: f64,

@@ -30,12 +30,12 @@ pub fn build(folder: &Path) -> Result<PathBuf, Error> {
     if status.success() { Ok(plugin) } else { Err(Error::Missing { what: String::from("a working C compiler (cc)") }) }
 }
 
-/// Each CPU's rate in MIPS for the plugin: the machine's rate times the CPU's capacity.
+/// Each CPU's rate in MIPS for the plugin: the given rate, or else the machine's, times the CPU's capacity.
 ///
 /// # Errors
-/// If the machine file gives no rate.
-pub fn rates(machine: &Machine) -> Result<Vec<u32>, Error> {
-    let mips = machine.lab_mips().ok_or_else(|| Error::Unsuitable {
+/// If neither is there.
+pub fn rates(machine: &Machine, mips: Option<u32>) -> Result<Vec<u32>, Error> {
+    let mips = mips.or(machine.lab_mips()).ok_or_else(|| Error::Unsuitable {
         machine: machine.name().to_string(),
         message: String::from("it has no rate for the emulated CPUs; add [lab] mips = 200 to its file"),
     })?;

@@ -22,6 +22,10 @@ const QEMU: &str = "qemu-system-x86_64";
 const BOOT_DEADLINE: Duration = Duration::from_secs(90);
 /// One boot in some 40 hangs (QEMU 10.0, MTTCG): one more try, then it is an error.
 const BOOT_ATTEMPTS: u32 = 2;
+/// Besides the console: a panic ends QEMU; the emulated clock is the host's; nothing that the kernel does
+/// on its own account (tests of its ciphers, statistics of memory accesses) runs beside what is measured.
+const KERNEL_COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable \
+     cryptomgr.notests=1 damon_stat.enabled=0";
 const CONSOLE_LINES: usize = 25;
 
 /// The kernel that guests boot.
@@ -72,21 +76,22 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Boots the machine with the image, once more if the first boot hangs.
+    /// Boots the machine, its fastest CPU at so many MIPS or as its file says, with the image; once more if the first boot hangs.
     ///
     /// # Errors
     /// If QEMU cannot be started, the guest does not come up, or it sees another number of CPUs.
-    pub fn boot(machine: &Machine, kernel: &Kernel, image: &Image) -> Result<Self, Error> {
+    pub fn boot(machine: &Machine, mips: Option<u32>, kernel: &Kernel, image: &Image) -> Result<Self, Error> {
+        let rates = governor::rates(machine, mips)?;
         let mut attempt = 1;
         loop {
-            match Self::boot_once(machine, kernel, image) {
+            match Self::boot_once(machine, &rates, kernel, image) {
                 Err(Error::Hung { .. } | Error::Guest { .. }) if attempt < BOOT_ATTEMPTS => attempt += 1,
                 result => return result,
             }
         }
     }
 
-    fn boot_once(machine: &Machine, kernel: &Kernel, image: &Image) -> Result<Self, Error> {
+    fn boot_once(machine: &Machine, rates: &[u32], kernel: &Kernel, image: &Image) -> Result<Self, Error> {
         let folder = tempfile::Builder::new().prefix("threadwise-lab").tempdir().map_err(io_error("create", "a folder"))?;
         let path = |name: &str| folder.path().join(name);
         image.write(&path("image.cpio"))?;
@@ -94,7 +99,7 @@ impl Guest {
         let listener = UnixListener::bind(path("port")).map_err(io_error("listen on", path("port")))?;
         listener.set_nonblocking(true).map_err(io_error("listen on", path("port")))?;
         let counters = Counters::create(&path("counters"))?;
-        let mut qemu = qemu_command(machine, kernel, folder.path(), &plugin)?.spawn().map_err(|source| match source.kind() {
+        let mut qemu = qemu_command(machine, rates, kernel, folder.path(), &plugin)?.spawn().map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => Error::Missing { what: String::from("QEMU (qemu-system-x86_64)") },
             _ => Error::Io { what: "start", path: PathBuf::from(QEMU), source },
         })?;
@@ -240,8 +245,8 @@ fn accept(listener: &UnixListener, qemu: &mut Child) -> io::Result<UnixStream> {
     }
 }
 
-fn qemu_command(machine: &Machine, kernel: &Kernel, folder: &Path, plugin: &Path) -> Result<Command, Error> {
-    let rates: Vec<String> = governor::rates(machine)?.iter().map(u32::to_string).collect();
+fn qemu_command(machine: &Machine, rates: &[u32], kernel: &Kernel, folder: &Path, plugin: &Path) -> Result<Command, Error> {
+    let rates: Vec<String> = rates.iter().map(u32::to_string).collect();
     let path = |name: &str| folder.join(name).display().to_string();
     let log = fs::File::create(folder.join("qemu.log")).map_err(io_error("create", folder.join("qemu.log")))?;
     let mut command = Command::new(QEMU);
@@ -250,7 +255,7 @@ fn qemu_command(machine: &Machine, kernel: &Kernel, folder: &Path, plugin: &Path
         .args(["-smp", &smp(machine)])
         .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
         .args(["-kernel", &kernel.vmlinuz.display().to_string(), "-initrd", &path("image.cpio")])
-        .args(["-append", "console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable"])
+        .args(["-append", KERNEL_COMMAND_LINE])
         .args(["-serial", &format!("file:{}", path("console.log"))])
         .args(["-device", "virtio-serial-pci"])
         .args(["-chardev", &format!("socket,id=port,path={}", path("port"))])

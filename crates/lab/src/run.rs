@@ -95,13 +95,10 @@ pub fn run(experiment: &Experiment, kernel: &Kernel, mut watch: impl FnMut(Progr
     let machine = Machine::load(&experiment.machine)?;
     let mut image = base_image(kernel)?;
     for name in experiment.foreign_programs() {
-        if name != "threadwise" {
-            let host = find_program(name).ok_or_else(|| Error::Missing { what: format!("the program {name}") })?;
-            image.add_program(name, &host)?;
-        }
+        add_foreign(&mut image, name)?;
     }
     watch(Progress::Booting);
-    let guest = Guest::boot(&machine, kernel, &image)?;
+    let guest = Guest::boot(&machine, experiment.mips, kernel, &image)?;
     let release = guest.release.clone();
     let mut samples = Vec::new();
     let mut session = Session { guest, experiment, machine: &machine, current: None };
@@ -135,6 +132,18 @@ pub fn base_image(kernel: &Kernel) -> Result<Image, Error> {
     image.add_program("sh", &busybox)?;
     image.add(Path::new("boot").join(format!("config-{}", kernel.release)), &kernel.config);
     Ok(image)
+}
+
+/// Adds a program that is found on PATH or beside this one, if it is none of the base image's.
+///
+/// # Errors
+/// If it is not found.
+pub fn add_foreign(image: &mut Image, name: &str) -> Result<(), Error> {
+    if ["threadwise", "busybox", "sh"].contains(&name) {
+        return Ok(());
+    }
+    let host = find_program(name).ok_or_else(|| Error::Missing { what: format!("the program {name}") })?;
+    image.add_program(name, &host)
 }
 
 /// The order turns in every round, so that neither scheduler always comes after the other.
@@ -228,10 +237,13 @@ impl<'a> Session<'a> {
             commands: programs.iter().map(|program| program.command(self.experiment, self.machine, seed)).collect(),
             start_delay_ns: START_DELAY.as_nanos() as u64,
         };
-        let synthetic_deadline = START_DELAY + Duration::from_secs_f64(self.experiment.seconds * 2.0 + 20.0);
-        let deadline =
-            if programs.iter().all(|p| p.synthetic.is_some()) { synthetic_deadline } else { COMMAND_DEADLINE };
-        let (answer, counted) = self.guest.ask_counting(&request, START_DELAY, deadline)?;
+        // Synthetic programs start together after the delay, and end when they were told to.
+        let (settle, deadline) = if programs.iter().all(|program| program.synthetic.is_some()) {
+            (START_DELAY, START_DELAY + Duration::from_secs_f64(self.experiment.seconds * 2.0 + 20.0))
+        } else {
+            (Duration::ZERO, COMMAND_DEADLINE)
+        };
+        let (answer, counted) = self.guest.ask_counting(&request, settle, deadline)?;
         let Response::Ran { outputs, idle, scheduler_lost } = answer else {
             return Err(Error::InGuest(format!("an unexpected answer to a run: {answer:?}")));
         };

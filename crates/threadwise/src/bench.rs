@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `threadwise bench`: workloads as programs.
 
+use std::process::ExitCode;
+
 use anyhow::Result;
 use threadwise_workload::synthetic;
 
@@ -21,12 +23,12 @@ pub enum Command {
 }
 
 /// Runs it and prints its report.
-pub fn run(command: Command) -> Result<()> {
+pub fn run(command: Command) -> Result<ExitCode> {
     let Command::Synthetic { args, format } = command;
     let report = synthetic::run(&args.into())?;
     match format {
         Format::Text => print!("{report}"),
         Format::Json => println!("{}", serde_json::to_string(&report)?),
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

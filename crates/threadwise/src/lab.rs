@@ -2,14 +2,18 @@
 //! `threadwise lab`.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use threadwise_lab::evaluate::evaluate;
 use threadwise_lab::experiment::Experiment;
-use threadwise_lab::guest::Kernel;
+use threadwise_lab::guest::{Guest, Kernel};
+use threadwise_lab::protocol::{Request, Response};
 use threadwise_lab::run::{self, Progress};
 use threadwise_lab::table;
+use threadwise_machine::Machine;
 
 use crate::Format;
 
@@ -18,6 +22,43 @@ use crate::Format;
 pub enum Command {
     /// Boot the experiment's machine and compare its schedulers on its programs
     Run(RunOptions),
+    /// Boot a machine, run one command in it, and print what it printed
+    Exec(ExecOptions),
+}
+
+/// Boot a machine, run one command in it, and print what it printed.
+///
+/// The guest holds this program, busybox (as `sh` and `busybox`), the scheduler, the command's program, and what
+/// --program names. Its exit status is the command's.
+#[derive(clap::Args)]
+pub struct ExecOptions {
+    /// A machine of the zoo, a machine file, or a synthetic string with a rate
+    #[arg(long, short, default_value = "smp-8")]
+    machine: String,
+
+    /// Millions of instructions a second of its fastest CPU [default: what its file says]
+    #[arg(long)]
+    mips: Option<u32>,
+
+    /// Attach this scheduler first, such as "scx_threadwise --slice-us 2000"
+    #[arg(long)]
+    scheduler: Option<String>,
+
+    /// Take this program into the guest too; may be repeated
+    #[arg(long = "program")]
+    programs: Vec<String>,
+
+    /// Give up after so many seconds
+    #[arg(long, default_value_t = 120)]
+    deadline: u64,
+
+    /// A folder with the kernel to boot: vmlinuz, config and release [default: what `make setup` downloaded]
+    #[arg(long)]
+    kernel: Option<PathBuf>,
+
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, required = true)]
+    command: Vec<String>,
 }
 
 /// Boot the experiment's machine and compare its schedulers on its programs.
@@ -52,8 +93,41 @@ pub struct RunOptions {
 }
 
 /// Carries the command out.
-pub fn run(command: Command) -> Result<()> {
-    let Command::Run(options) = command;
+pub fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Run(options) => compare(options),
+        Command::Exec(options) => exec(options),
+    }
+}
+
+fn exec(options: ExecOptions) -> Result<ExitCode> {
+    let machine = Machine::load(&options.machine)?;
+    let kernel = Kernel::in_folder(&options.kernel.map_or_else(default_kernel, Ok)?)?;
+    let scheduler: Vec<String> = options.scheduler.iter().flat_map(|line| line.split_whitespace()).map(String::from).collect();
+    let mut image = run::base_image(&kernel)?;
+    for name in options.programs.iter().chain(scheduler.first()).chain(options.command.first()) {
+        run::add_foreign(&mut image, name)?;
+    }
+    let mut guest = Guest::boot(&machine, options.mips, &kernel, &image)?;
+    let deadline = Duration::from_secs(options.deadline);
+    if !scheduler.is_empty() {
+        guest.ask(&Request::StartScheduler { command: scheduler }, deadline)?;
+    }
+    let request = Request::Run { commands: vec![options.command], start_delay_ns: 0 };
+    let Response::Ran { outputs, scheduler_lost, .. } = guest.ask(&request, deadline)? else {
+        bail!("the guest gave an unexpected answer");
+    };
+    let output = outputs.first().context("the guest ran nothing")?;
+    print!("{}", output.stdout);
+    eprint!("{}", output.stderr);
+    if let Some(log) = scheduler_lost {
+        bail!("the scheduler was thrown out: {log}");
+    }
+    guest.power_off();
+    Ok(output.status.and_then(|status| u8::try_from(status).ok()).map_or(ExitCode::from(2), ExitCode::from))
+}
+
+fn compare(options: RunOptions) -> Result<ExitCode> {
     let mut experiment = Experiment::from_file(&options.experiment)?;
     experiment.rounds = options.rounds.unwrap_or(experiment.rounds);
     experiment.seconds = options.seconds.unwrap_or(experiment.seconds);
@@ -79,7 +153,7 @@ pub fn run(command: Command) -> Result<()> {
         Format::Text => print!("{}", table::render(&evaluation)),
         Format::Json => println!("{json}"),
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Where `make setup` leaves the kernel.

@@ -49,11 +49,8 @@ fn main() -> ExitCode {
         Command::Bench(command) => bench::run(command),
         Command::Lab(command) => lab::run(command),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("threadwise: {error:#}");
-            ExitCode::from(2)
-        }
-    }
+    result.unwrap_or_else(|error| {
+        eprintln!("threadwise: {error:#}");
+        ExitCode::from(2)
+    })
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `threadwise topo`.
 
+use std::process::ExitCode;
+
 use anyhow::Result;
 use threadwise_machine::Machine;
 
@@ -19,11 +21,11 @@ pub struct Options {
 }
 
 /// Prints the machine.
-pub fn run(options: Options) -> Result<()> {
+pub fn run(options: Options) -> Result<ExitCode> {
     let machine = Machine::load(&options.machine)?;
     match options.format {
         Format::Text => print!("{}", machine.render_tree()),
         Format::Json => println!("{}", serde_json::to_string_pretty(&machine)?),
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
