@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Who goes first? Every waiting task has a key; the smaller key goes first. The key of a parallel
- * task is its vtime: the time that it ran, divided by its weight. The key of a serial task is its
- * vtime less a boost. The boost is bounded, so a waiting task's key is always reached: whatever
- * the others do, vtime moves on by at least one slice for each slice that somebody runs.
+ * task is its vtime: the time that it ran, divided by its weight. Serial tasks, and those of the
+ * senior parallel program, are boosted: their key is their vtime less a constant. The boosts are
+ * bounded, so a waiting task's turn always comes: whoever runs moves on in vtime, and is overtaken
+ * when it is ahead by more than its boost.
  *
  * All times are nanoseconds. vtime wraps; compare with tw_before() only.
  */
@@ -20,7 +21,13 @@ enum tw_class {
 	/* A kernel thread bound to its CPU: others depend on it, it runs briefly, it goes at once. */
 	TW_CLASS_KERNEL = 0,
 	TW_CLASS_SERIAL = 1,
-	TW_CLASS_PARALLEL = 2,
+	/*
+	 * Of the parallel program that was the first to enter its phase. Programs that compete for the
+	 * whole machine gain nothing from sharing it; one that goes first is done sooner, and the
+	 * machine sees fewer context switches (section VII, seniority boost).
+	 */
+	TW_CLASS_SENIOR = 2,
+	TW_CLASS_PARALLEL = 3,
 };
 
 struct tw_tunables {
@@ -31,11 +38,8 @@ struct tw_tunables {
 	u64 rotate_ns;
 	/* How far ahead of its vtime a serial task is placed. */
 	u64 serial_boost_ns;
-	/* How far a parallel task's vtime may run ahead of that of a waiting task of another program
-	 * before it yields: a turn. Turns are longer than slices so that programs that compete
-	 * for the whole machine alternate seldom, and one of them ends its phase early (section VII,
-	 * on needless context switches between parallel programs). */
-	u64 turn_ns;
+	/* The same for the tasks of the senior parallel program: the length of its turn. */
+	u64 senior_boost_ns;
 	/* How far from the current vtime a task that wakes up may be, in either direction. */
 	u64 vtime_window_ns;
 	/* At most so many ready threads, and the thread group is serial. */
@@ -45,8 +49,6 @@ struct tw_tunables {
 /* A task as the ordering sees it. */
 struct tw_task {
 	u64 vtime;
-	/* The thread group. */
-	u32 tgid;
 	enum tw_class class;
 };
 
@@ -55,11 +57,21 @@ static inline bool tw_before(u64 a, u64 b)
 	return (s64)(a - b) < 0;
 }
 
-static inline enum tw_class tw_class_of(u64 ready, bool bound_kernel_thread, const struct tw_tunables *tun)
+/* The class of a task whose thread group has this ready word, and is the senior one or not. */
+static inline enum tw_class tw_class_of(u64 ready, bool bound_kernel_thread, bool senior,
+					const struct tw_tunables *tun)
 {
 	if (bound_kernel_thread)
 		return TW_CLASS_KERNEL;
-	return tw_phase_of(ready, tun->serial_threshold) == TW_SERIAL ? TW_CLASS_SERIAL : TW_CLASS_PARALLEL;
+	if (tw_phase_of(ready, tun->serial_threshold) == TW_SERIAL)
+		return TW_CLASS_SERIAL;
+	return senior ? TW_CLASS_SENIOR : TW_CLASS_PARALLEL;
+}
+
+/* Whether a change to this many ready threads was the one that ended a parallel phase. */
+static inline bool tw_phase_ended(u32 nr_ready, const struct tw_tunables *tun)
+{
+	return nr_ready == tun->serial_threshold;
 }
 
 /* The vtime after running for ran_ns with a weight of 1 to 10000. */
@@ -84,7 +96,20 @@ static inline u64 tw_vtime_on_wakeup(u64 vtime, u64 now, const struct tw_tunable
 /* The position of a waiting task among the others. */
 static inline u64 tw_key(const struct tw_task *task, const struct tw_tunables *tun)
 {
-	return task->class == TW_CLASS_PARALLEL ? task->vtime : task->vtime - tun->serial_boost_ns;
+	switch (task->class) {
+	case TW_CLASS_PARALLEL:
+		return task->vtime;
+	case TW_CLASS_SENIOR:
+		return task->vtime - tun->senior_boost_ns;
+	default:
+		return task->vtime - tun->serial_boost_ns;
+	}
+}
+
+/* Whether a task of this class ever takes the CPU of a running one. */
+static inline bool tw_may_preempt(enum tw_class class)
+{
+	return class != TW_CLASS_PARALLEL;
 }
 
 /* Whether a task that just became ready takes the CPU from the one that runs there. */
@@ -93,23 +118,18 @@ static inline bool tw_preempts(const struct tw_task *waking, const struct tw_tas
 {
 	if (waking->class == TW_CLASS_KERNEL)
 		return true;
-	return waking->class == TW_CLASS_SERIAL && running->class == TW_CLASS_PARALLEL &&
-	       tw_before(tw_key(waking, tun), tw_key(running, tun));
+	if (running->class <= waking->class)
+		return false;
+	return tw_before(tw_key(waking, tun), tw_key(running, tun));
 }
 
 /*
- * Whether a task that has used up its slice makes way for the best that waits: when it is ahead by
- * a step of the rotation, or, between two parallel programs, by a whole turn.
+ * Whether a task that has used up its slice makes way for the best that waits: when that comes
+ * before it by a step of the rotation.
  */
-static inline bool tw_yields(const struct tw_task *running, const struct tw_task *waiting, u64 waiting_key,
-			     const struct tw_tunables *tun)
+static inline bool tw_yields(const struct tw_task *running, u64 waiting_key, const struct tw_tunables *tun)
 {
-	u64 lead_ns = tun->rotate_ns;
-
-	if (running->class == TW_CLASS_PARALLEL && waiting->class == TW_CLASS_PARALLEL &&
-	    running->tgid != waiting->tgid)
-		lead_ns = tun->turn_ns;
-	return tw_before(waiting_key + lead_ns, tw_key(running, tun));
+	return tw_before(waiting_key + tun->rotate_ns, tw_key(running, tun));
 }
 
 #endif /* TW_ORDER_H */

@@ -20,7 +20,7 @@ use crate::protocol::{Output, Request, Response};
 /// A run during which more of the emulated CPUs' time than this was lost is void.
 pub const LOST_LIMIT: f64 = 0.005;
 /// How often a void run is repeated before the experiment is given up.
-const ATTEMPTS: u32 = 4;
+const ATTEMPTS: u32 = 6;
 /// From the request to the start of the programs: enough to load them at 20 MIPS.
 const START_DELAY: Duration = Duration::from_millis(500);
 const SCHEDULER_DEADLINE: Duration = Duration::from_secs(120);

@@ -27,12 +27,12 @@ pub struct Options {
     #[arg(long, default_value_t = 1_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
     pub rotate_us: u64,
 
-    /// How long a parallel program runs before it yields to another parallel program, in microseconds
-    #[arg(long, default_value_t = 40_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
-    pub turn_us: u64,
-
-    /// How far ahead of parallel tasks a waiting serial task is placed, in microseconds
+    /// How far ahead the tasks of the senior parallel program are placed: its turn, in microseconds
     #[arg(long, default_value_t = 100_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
+    pub senior_boost_us: u64,
+
+    /// How far ahead of other tasks a serial task is placed, in microseconds
+    #[arg(long, default_value_t = 200_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
     pub serial_boost_us: u64,
 
     /// Print statistics every so many seconds
@@ -74,6 +74,8 @@ pub enum Fault {
     Error,
     /// No queued task is ever run
     Stall,
+    /// Threads that go to sleep still count as ready
+    Miscount,
 }
 
 /// A positive, finite number of seconds.

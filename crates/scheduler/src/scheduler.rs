@@ -78,10 +78,11 @@ impl<'a> Scheduler<'a> {
             None => bpf_intf::tw_fault_TW_FAULT_NONE,
             Some(Fault::Error) => bpf_intf::tw_fault_TW_FAULT_ERROR,
             Some(Fault::Stall) => bpf_intf::tw_fault_TW_FAULT_STALL,
+            Some(Fault::Miscount) => bpf_intf::tw_fault_TW_FAULT_MISCOUNT,
         };
         rodata.tunables.slice_ns = options.slice_us * 1000;
         rodata.tunables.rotate_ns = options.rotate_us * 1000;
-        rodata.tunables.turn_ns = options.turn_us * 1000;
+        rodata.tunables.senior_boost_ns = options.senior_boost_us * 1000;
         rodata.tunables.serial_boost_ns = options.serial_boost_us * 1000;
         rodata.tunables.vtime_window_ns = options.slice_us * 1000;
         rodata.tunables.serial_threshold = options.serial_threshold;
@@ -133,6 +134,7 @@ impl<'a> Scheduler<'a> {
             queued: sum(bpf_intf::tw_stat_TW_STAT_QUEUED),
             serial_preemptions: sum(bpf_intf::tw_stat_TW_STAT_SERIAL_PREEMPTIONS),
             serial_queued: sum(bpf_intf::tw_stat_TW_STAT_SERIAL_QUEUED),
+            senior_preemptions: sum(bpf_intf::tw_stat_TW_STAT_SENIOR_PREEMPTIONS),
             stolen: sum(bpf_intf::tw_stat_TW_STAT_STOLEN),
             rebalanced: sum(bpf_intf::tw_stat_TW_STAT_REBALANCED),
             last_pulled: sum(bpf_intf::tw_stat_TW_STAT_LAST_PULLED),

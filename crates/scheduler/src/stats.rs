@@ -25,6 +25,9 @@ pub struct Metrics {
     /// Serial tasks that found neither an idle CPU nor a parallel task to replace.
     #[stat(desc = "Serial tasks that found no CPU to take and waited")]
     pub serial_queued: u64,
+    /// Tasks of the senior parallel program that took the CPU of another parallel program's task.
+    #[stat(desc = "Tasks of the senior parallel program that took the CPU of another's")]
+    pub senior_preemptions: u64,
     /// Tasks taken from another CPU's queue by a CPU that had nothing to do.
     #[stat(desc = "Tasks that an idle CPU took from another CPU's queue")]
     pub stolen: u64,
@@ -49,12 +52,13 @@ impl Metrics {
     fn format<W: Write>(&self, w: &mut W) -> Result<()> {
         writeln!(
             w,
-            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | stolen {:5} rebalanced {:5} last pulled {:4} kept {:6}",
+            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} last pulled {:4} kept {:6}",
             self.ready,
             self.parallel_programs,
             self.queued,
             self.serial_preemptions,
             self.serial_queued,
+            self.senior_preemptions,
             self.stolen,
             self.rebalanced,
             self.last_pulled,
@@ -68,6 +72,7 @@ impl Metrics {
             queued: self.queued - earlier.queued,
             serial_preemptions: self.serial_preemptions - earlier.serial_preemptions,
             serial_queued: self.serial_queued - earlier.serial_queued,
+            senior_preemptions: self.senior_preemptions - earlier.senior_preemptions,
             stolen: self.stolen - earlier.stolen,
             rebalanced: self.rebalanced - earlier.rebalanced,
             last_pulled: self.last_pulled - earlier.last_pulled,

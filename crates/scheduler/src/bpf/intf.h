@@ -15,10 +15,10 @@ enum tw_limits {
 
 /* Counters, one set per CPU. Described where they are reported: src/stats.rs. */
 enum tw_stat {
-	TW_STAT_IDLE_WAKEUPS,
 	TW_STAT_QUEUED,
 	TW_STAT_SERIAL_PREEMPTIONS,
 	TW_STAT_SERIAL_QUEUED,
+	TW_STAT_SENIOR_PREEMPTIONS,
 	TW_STAT_STOLEN,
 	TW_STAT_REBALANCED,
 	TW_STAT_LAST_PULLED,
@@ -33,6 +33,8 @@ enum tw_fault {
 	TW_FAULT_ERROR,
 	/* Queues tasks and never runs them: the kernel's watchdog must notice. */
 	TW_FAULT_STALL,
+	/* Counts no thread as no longer ready: the check at the end must notice. */
+	TW_FAULT_MISCOUNT,
 };
 
 #endif /* TW_INTF_H */

@@ -20,6 +20,8 @@ char _license[] SEC("license") = "GPL";
 
 UEI_DEFINE(uei);
 
+/* No runnable task waits longer than this, or the kernel throws the scheduler out. Its maximum is 30 s. */
+#define WATCHDOG_MS 10000
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
 const volatile u32 nr_cpus = 1;
@@ -84,6 +86,12 @@ static void count(struct cpu_ctx *cctx, enum tw_stat stat)
 	cctx->stats[stat]++;
 }
 
+/*
+ * The parallel program that goes before the others, or 0: whichever is the first to ask when there
+ * is none. It stops being that when its phase ends. A race over it costs a program its turn.
+ */
+u32 senior_tgid;
+
 static u64 ready_of(u32 tgid)
 {
 	struct tw_group *group = bpf_map_lookup_elem(&groups, &tgid);
@@ -103,7 +111,7 @@ static const struct tw_tunables *tun(void)
 
 static enum tw_class class_of(const struct task_struct *p)
 {
-	return tw_class_of(ready_of(p->tgid), is_bound_kernel_thread(p), tun());
+	return tw_class_of(ready_of(p->tgid), is_bound_kernel_thread(p), p->tgid == senior_tgid, tun());
 }
 
 /* Brings a task's vtime up to what it has run. */
@@ -120,8 +128,14 @@ static void charge(struct task_struct *p, struct task_ctx *tctx)
 static void describe(struct tw_task *task, const struct task_struct *p, u64 vtime)
 {
 	task->vtime = vtime;
-	task->tgid = p->tgid;
 	task->class = class_of(p);
+}
+
+/* A parallel task competes: its program becomes the senior one if there is none. */
+static void claim_seniority(struct tw_task *task, u32 tgid)
+{
+	if (task->class == TW_CLASS_PARALLEL && !senior_tgid && !__sync_val_compare_and_swap(&senior_tgid, 0, tgid))
+		task->class = TW_CLASS_SENIOR;
 }
 
 /* The word of the queued mask that holds the CPU's bit, or NULL for what is no CPU. */
@@ -158,7 +172,7 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 {
 	s32 cpu = scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, p->cpus_ptr, 0);
 
-	if (fault || cpu < 0)
+	if (fault == TW_FAULT_STALL || fault == TW_FAULT_ERROR || cpu < 0)
 		return prev_cpu;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, 0);
 	return cpu;
@@ -212,20 +226,23 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	if (enq_flags & SCX_ENQ_WAKEUP)
 		tctx->vtime = tw_vtime_on_wakeup(tctx->vtime, vtime_now, tun());
 	describe(&task, p, tctx->vtime);
+	claim_seniority(&task, p->tgid);
 
 	if (task.class == TW_CLASS_KERNEL && fault != TW_FAULT_STALL) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, enq_flags | SCX_ENQ_PREEMPT);
 		return;
 	}
-	if (task.class == TW_CLASS_SERIAL && fault != TW_FAULT_STALL) {
+	if (tw_may_preempt(task.class) && fault != TW_FAULT_STALL) {
 		victim = find_victim(p, &task, cpu);
 		if (victim >= 0) {
-			count(cctx, TW_STAT_SERIAL_PREEMPTIONS);
+			count(cctx, task.class == TW_CLASS_SERIAL ? TW_STAT_SERIAL_PREEMPTIONS :
+								    TW_STAT_SENIOR_PREEMPTIONS);
 			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | victim, tunables.slice_ns,
 					   enq_flags | SCX_ENQ_PREEMPT);
 			return;
 		}
-		count(cctx, TW_STAT_SERIAL_QUEUED);
+		if (task.class == TW_CLASS_SERIAL)
+			count(cctx, TW_STAT_SERIAL_QUEUED);
 	}
 	count(cctx, TW_STAT_QUEUED);
 	tctx->queue = cpu;
@@ -289,12 +306,8 @@ static s32 next_queued_cpu(struct cpu_ctx *cctx, s32 self)
 static bool yields_to_queue(const struct tw_task *prev, s32 cpu)
 {
 	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(cpu);
-	struct tw_task waiting;
 
-	if (!first)
-		return false;
-	describe(&waiting, first, 0);
-	return tw_yields(prev, &waiting, first->scx.dsq_vtime, tun());
+	return first && tw_yields(prev, first->scx.dsq_vtime, tun());
 }
 
 static void dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
@@ -342,6 +355,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	charge(prev, tctx);
 	describe(&task, prev, tctx->vtime);
+	claim_seniority(&task, prev->tgid);
 	other = next_queued_cpu(cctx, cpu);
 	if (other >= 0 && yields_to_queue(&task, other) && take_from(other)) {
 		count(cctx, TW_STAT_REBALANCED);
@@ -367,11 +381,15 @@ void BPF_STRUCT_OPS(threadwise_quiescent, struct task_struct *p, u64 deq_flags)
 	u32 tgid = p->tgid;
 	struct tw_group *group = bpf_map_lookup_elem(&groups, &tgid);
 	struct cpu_ctx *cctx;
+	u64 ready;
 	u32 last;
 
-	if (!group)
+	if (!group || fault == TW_FAULT_MISCOUNT)
 		return;
-	last = tw_last_ready(tw_ready_sub(group, p->pid));
+	ready = tw_ready_sub(group, p->pid);
+	if (senior_tgid == tgid && tw_phase_ended(tw_nr_ready(ready), tun()))
+		senior_tgid = 0;
+	last = tw_last_ready(ready);
 	if (!last)
 		return;
 	cctx = cpu_ctx_of(scx_bpf_task_cpu(p));
@@ -418,5 +436,5 @@ SCX_OPS_DEFINE(threadwise_ops,
 	       .init_task	= (void *)threadwise_init_task,
 	       .init		= (void *)threadwise_init,
 	       .exit		= (void *)threadwise_exit,
-	       .timeout_ms	= 20000,
+	       .timeout_ms	= WATCHDOG_MS,
 	       .name		= "threadwise");

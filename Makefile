@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# The commands that people type. CI calls the same.
+
+EXPERIMENT ?= experiments/two-apps.toml
+
+.PHONY: help setup build demo test lint format
+
+help: ## Show this
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: ## Install what is missing (Debian 12, root) and download a kernel for the lab
+	@scripts/setup
+
+build: setup ## Build everything
+	cargo build --release --workspace
+
+demo: build ## Run two programs under the kernel's scheduler and ours, on an emulated 8-core machine
+	target/release/threadwise lab run $(EXPERIMENT)
+
+test: build ## Run every test, those that boot a guest included
+	cargo test --release --workspace
+
+lint: setup ## Check style: Rust, C, shell
+	cargo fmt --all --check
+	cargo clippy --release --workspace --all-targets -- -D warnings
+	clang-format-19 --dry-run --Werror policy/*.h lab/*.c crates/scheduler/src/bpf/*.[ch] crates/policy/src/*.c
+	shellcheck scripts/setup .ci/run
+
+format: setup ## Format the code
+	cargo fmt --all
+	clang-format-19 -i policy/*.h lab/*.c crates/scheduler/src/bpf/*.[ch] crates/policy/src/*.c

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The scheduling decisions of `policy/` for Rust: the C headers that the BPF program includes,
+//! compiled natively.
+//!
+//! Nothing is decided or re-implemented here. [`Group`] counts ready threads and tells the phase;
+//! [`Tunables`] has the ordering. What the functions mean stands in `policy/phase.h` and `policy/order.h`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+mod ffi {
+    use super::{Task, Tunables};
+
+    unsafe extern "C" {
+        pub fn tw_native_ready_add(group: *mut u64, tid: u32) -> u64;
+        pub fn tw_native_ready_sub(group: *mut u64, tid: u32) -> u64;
+        pub safe fn tw_native_nr_ready(ready: u64) -> u32;
+        pub safe fn tw_native_last_ready(ready: u64) -> u32;
+        pub safe fn tw_native_class_of(ready: u64, bound_kernel_thread: u32, senior: u32, tun: &Tunables) -> u32;
+        pub safe fn tw_native_vtime_charge(vtime: u64, ran_ns: u64, weight: u32) -> u64;
+        pub safe fn tw_native_vtime_on_wakeup(vtime: u64, now: u64, tun: &Tunables) -> u64;
+        pub safe fn tw_native_key(task: &Task, tun: &Tunables) -> u64;
+        pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
+        pub safe fn tw_native_yields(running: &Task, waiting_key: u64, tun: &Tunables) -> u32;
+    }
+}
+
+/// The ready threads of a thread group (`struct tw_group`). May be shared between threads.
+#[derive(Debug, Default)]
+pub struct Group(AtomicU64);
+
+/// A group's ready word at one instant: how many threads are ready, and which if it is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready(u64);
+
+impl Group {
+    /// A thread became runnable; `tid` is below 2^22. Returns the word after it.
+    pub fn add(&self, tid: u32) -> Ready {
+        // SAFETY: the pointer is valid, and the callee changes it with one atomic instruction.
+        Ready(unsafe { ffi::tw_native_ready_add(self.0.as_ptr(), tid) })
+    }
+
+    /// A thread is no longer runnable. Returns the word after it.
+    pub fn sub(&self, tid: u32) -> Ready {
+        // SAFETY: as in `add`.
+        Ready(unsafe { ffi::tw_native_ready_sub(self.0.as_ptr(), tid) })
+    }
+
+    /// The word now.
+    pub fn ready(&self) -> Ready {
+        Ready(self.0.load(Ordering::SeqCst))
+    }
+}
+
+impl Ready {
+    /// How many threads are ready.
+    pub fn count(self) -> u32 {
+        ffi::tw_native_nr_ready(self.0)
+    }
+
+    /// The id of the only ready thread.
+    pub fn last(self) -> Option<u32> {
+        Some(ffi::tw_native_last_ready(self.0)).filter(|&tid| tid != 0)
+    }
+}
+
+/// What a task is to the ordering (`enum tw_class`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Class {
+    /// A kernel thread bound to its CPU.
+    Kernel = 0,
+    /// A thread of a program in its serial phase.
+    Serial = 1,
+    /// A thread of the parallel program that goes before the others.
+    Senior = 2,
+    /// A thread of another program in its parallel phase.
+    Parallel = 3,
+}
+
+/// A task as the ordering sees it (`struct tw_task`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Task {
+    /// Weighted run time, in nanoseconds; wraps.
+    pub vtime: u64,
+    /// Its class.
+    pub class: Class,
+}
+
+/// The policy's settings (`struct tw_tunables`), times in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Tunables {
+    /// How long a task runs before those who wait are considered.
+    pub slice_ns: u64,
+    /// How far a task may be ahead of a waiting one before it yields.
+    pub rotate_ns: u64,
+    /// How far ahead of its vtime a serial task is placed.
+    pub serial_boost_ns: u64,
+    /// The same for a task of the senior parallel program.
+    pub senior_boost_ns: u64,
+    /// How far from the current vtime a waking task may be.
+    pub vtime_window_ns: u64,
+    /// At most so many ready threads, and the thread group is serial.
+    pub serial_threshold: u32,
+}
+
+impl Tunables {
+    /// The class of a user's task, of the senior program or another, in a group with this ready word.
+    pub fn class_of(&self, ready: Ready, senior: bool) -> Class {
+        match ffi::tw_native_class_of(ready.0, 0, u32::from(senior), self) {
+            0 => Class::Kernel,
+            1 => Class::Serial,
+            2 => Class::Senior,
+            _ => Class::Parallel,
+        }
+    }
+
+    /// The vtime of a task that comes back from sleep at the vtime `now`.
+    pub fn vtime_on_wakeup(&self, vtime: u64, now: u64) -> u64 {
+        ffi::tw_native_vtime_on_wakeup(vtime, now, self)
+    }
+
+    /// The task's position among those who wait: the smaller goes first.
+    pub fn key(&self, task: &Task) -> u64 {
+        ffi::tw_native_key(task, self)
+    }
+
+    /// Whether a task that became ready takes the CPU of a running one.
+    pub fn preempts(&self, waking: &Task, running: &Task) -> bool {
+        ffi::tw_native_preempts(waking, running, self) != 0
+    }
+
+    /// Whether a task at the end of its slice makes way for one that was queued with `waiting_key`.
+    pub fn yields(&self, running: &Task, waiting_key: u64) -> bool {
+        ffi::tw_native_yields(running, waiting_key, self) != 0
+    }
+}
+
+/// The vtime after running for `ran_ns` with a weight of 1 to 10000, where 100 is a nice-0 task.
+pub fn vtime_charge(vtime: u64, ran_ns: u64, weight: u32) -> u64 {
+    ffi::tw_native_vtime_charge(vtime, ran_ns, weight)
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The policy's functions as symbols. They are static inline in their headers, for BPF's sake. */
+#include "../../../policy/order.h"
+
+_Static_assert(sizeof(struct tw_group) == 8, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_tunables) == 48, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_task) == 16, "crates/policy/src/lib.rs has the same layout");
+
+u64 tw_native_ready_add(struct tw_group *group, u32 tid)
+{
+	return tw_ready_add(group, tid);
+}
+
+u64 tw_native_ready_sub(struct tw_group *group, u32 tid)
+{
+	return tw_ready_sub(group, tid);
+}
+
+u32 tw_native_nr_ready(u64 ready)
+{
+	return tw_nr_ready(ready);
+}
+
+u32 tw_native_last_ready(u64 ready)
+{
+	return tw_last_ready(ready);
+}
+
+u32 tw_native_class_of(u64 ready, u32 bound_kernel_thread, u32 senior, const struct tw_tunables *tun)
+{
+	return tw_class_of(ready, bound_kernel_thread, senior, tun);
+}
+
+u64 tw_native_vtime_charge(u64 vtime, u64 ran_ns, u32 weight)
+{
+	return tw_vtime_charge(vtime, ran_ns, weight);
+}
+
+u64 tw_native_vtime_on_wakeup(u64 vtime, u64 now, const struct tw_tunables *tun)
+{
+	return tw_vtime_on_wakeup(vtime, now, tun);
+}
+
+u64 tw_native_key(const struct tw_task *task, const struct tw_tunables *tun)
+{
+	return tw_key(task, tun);
+}
+
+u32 tw_native_preempts(const struct tw_task *waking, const struct tw_task *running, const struct tw_tunables *tun)
+{
+	return tw_preempts(waking, running, tun);
+}
+
+u32 tw_native_yields(const struct tw_task *running, u64 waiting_key, const struct tw_tunables *tun)
+{
+	return tw_yields(running, waiting_key, tun);
+}
