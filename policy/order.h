@@ -81,6 +81,17 @@ static inline u64 tw_vtime_charge(u64 vtime, u64 ran_ns, u32 weight)
 }
 
 /*
+ * The vtime of a task that ran ahead because it was boosted as serial: that is forgiven, or the
+ * main thread of a program, which runs in both phases, would use its boost up and then be held back.
+ */
+static inline u64 tw_vtime_forgive(u64 vtime, u64 now, enum tw_class class, const struct tw_tunables *tun)
+{
+	u64 limit = now + tun->vtime_window_ns;
+
+	return class <= TW_CLASS_SERIAL && tw_before(limit, vtime) ? limit : vtime;
+}
+
+/*
  * The vtime of a task that comes back from sleep: neither may it have saved up more than a window
  * of credit, nor must it wait longer than a window for what it ran while nobody competed.
  */

@@ -17,6 +17,7 @@ mod ffi {
         pub safe fn tw_native_last_ready(ready: u64) -> u32;
         pub safe fn tw_native_class_of(ready: u64, bound_kernel_thread: u32, senior: u32, tun: &Tunables) -> u32;
         pub safe fn tw_native_vtime_charge(vtime: u64, ran_ns: u64, weight: u32) -> u64;
+        pub safe fn tw_native_vtime_forgive(vtime: u64, now: u64, class: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_vtime_on_wakeup(vtime: u64, now: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_key(task: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
@@ -114,6 +115,11 @@ impl Tunables {
             2 => Class::Senior,
             _ => Class::Parallel,
         }
+    }
+
+    /// The vtime of a task that ran ahead of the vtime `now` because it was boosted as serial.
+    pub fn vtime_forgive(&self, vtime: u64, now: u64, class: Class) -> u64 {
+        ffi::tw_native_vtime_forgive(vtime, now, class as u32, self)
     }
 
     /// The vtime of a task that comes back from sleep at the vtime `now`.

@@ -36,6 +36,11 @@ u64 tw_native_vtime_charge(u64 vtime, u64 ran_ns, u32 weight)
 	return tw_vtime_charge(vtime, ran_ns, weight);
 }
 
+u64 tw_native_vtime_forgive(u64 vtime, u64 now, u32 class, const struct tw_tunables *tun)
+{
+	return tw_vtime_forgive(vtime, now, class, tun);
+}
+
 u64 tw_native_vtime_on_wakeup(u64 vtime, u64 now, const struct tw_tunables *tun)
 {
 	return tw_vtime_on_wakeup(vtime, now, tun);

@@ -80,6 +80,16 @@ fn weights_divide_time() {
 }
 
 #[test]
+fn what_was_run_under_the_serial_boost_is_forgiven() {
+    let t = tunables();
+    assert_eq!(t.vtime_forgive(500 * MS, 100 * MS, Class::Serial), 101 * MS);
+    assert_eq!(t.vtime_forgive(50 * MS, 100 * MS, Class::Serial), 50 * MS, "nothing is given");
+    for class in [Class::Senior, Class::Parallel] {
+        assert_eq!(t.vtime_forgive(500 * MS, 100 * MS, class), 500 * MS);
+    }
+}
+
+#[test]
 fn threads_rotate_in_steps_and_the_senior_program_has_a_turn() {
     let t = tunables();
     let waiting = t.key(&task(Class::Parallel, 1000 * MS));

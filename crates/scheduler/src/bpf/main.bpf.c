@@ -114,21 +114,23 @@ static enum tw_class class_of(const struct task_struct *p)
 	return tw_class_of(ready_of(p->tgid), is_bound_kernel_thread(p), p->tgid == senior_tgid, tun());
 }
 
-/* Brings a task's vtime up to what it has run. */
-static void charge(struct task_struct *p, struct task_ctx *tctx)
+/*
+ * Brings a task's vtime up to what it has run, and says what it is. A task that `woke` comes back
+ * from sleep.
+ */
+static void charge(struct task_struct *p, struct task_ctx *tctx, bool woke, struct tw_task *task)
 {
-	u64 ran_ns = p->se.sum_exec_runtime - tctx->charged_ns;
+	u64 ran_ns = p->se.sum_exec_runtime - tctx->charged_ns, vtime;
 
+	task->class = class_of(p);
 	if (tw_before(vtime_now, tctx->vtime))
 		vtime_now = tctx->vtime;
-	tctx->vtime = tw_vtime_charge(tctx->vtime, ran_ns, p->scx.weight);
+	vtime = tw_vtime_charge(tctx->vtime, ran_ns, p->scx.weight);
+	vtime = tw_vtime_forgive(vtime, vtime_now, task->class, tun());
+	if (woke)
+		vtime = tw_vtime_on_wakeup(vtime, vtime_now, tun());
 	tctx->charged_ns = p->se.sum_exec_runtime;
-}
-
-static void describe(struct tw_task *task, const struct task_struct *p, u64 vtime)
-{
-	task->vtime = vtime;
-	task->class = class_of(p);
+	tctx->vtime = task->vtime = vtime;
 }
 
 /* A parallel task competes: its program becomes the senior one if there is none. */
@@ -201,7 +203,8 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *waking, s32 
 		rctx = bpf_task_storage_get(&task_ctxs, running, 0, 0);
 		if (!rctx)
 			continue;
-		describe(&task, running, rctx->vtime);
+		task.vtime = rctx->vtime;
+		task.class = class_of(running);
 		if (tw_preempts(waking, &task, tun()))
 			return cpu;
 	}
@@ -222,10 +225,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	if (fault == TW_FAULT_ERROR)
 		scx_bpf_error("injected fault");
 
-	charge(p, tctx);
-	if (enq_flags & SCX_ENQ_WAKEUP)
-		tctx->vtime = tw_vtime_on_wakeup(tctx->vtime, vtime_now, tun());
-	describe(&task, p, tctx->vtime);
+	charge(p, tctx, enq_flags & SCX_ENQ_WAKEUP, &task);
 	claim_seniority(&task, p->tgid);
 
 	if (task.class == TW_CLASS_KERNEL && fault != TW_FAULT_STALL) {
@@ -353,8 +353,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	tctx = bpf_task_storage_get(&task_ctxs, prev, 0, 0);
 	if (!tctx)
 		return;
-	charge(prev, tctx);
-	describe(&task, prev, tctx->vtime);
+	charge(prev, tctx, false, &task);
 	claim_seniority(&task, prev->tgid);
 	other = next_queued_cpu(cctx, cpu);
 	if (other >= 0 && yields_to_queue(&task, other) && take_from(other)) {
