@@ -28,7 +28,7 @@ pub struct Options {
     pub rotate_us: u64,
 
     /// How far ahead the tasks of the senior parallel program are placed: its turn, in microseconds
-    #[arg(long, default_value_t = 100_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
+    #[arg(long, default_value_t = 20_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
     pub senior_boost_us: u64,
 
     /// How far ahead of other tasks a serial task is placed, in microseconds

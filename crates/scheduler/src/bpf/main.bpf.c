@@ -104,9 +104,16 @@ static bool is_bound_kernel_thread(const struct task_struct *p)
 	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;
 }
 
+/*
+ * The tunables without their volatile. The barrier keeps the compiler from seeing where the pointer
+ * leads, and so from taking the initial zeroes for the values; the verifier sees the real ones.
+ */
 static const struct tw_tunables *tun(void)
 {
-	return (const struct tw_tunables *)&tunables;
+	const struct tw_tunables *t = (const struct tw_tunables *)&tunables;
+
+	barrier_var(t);
+	return t;
 }
 
 static enum tw_class class_of(const struct task_struct *p)
