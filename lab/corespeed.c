@@ -8,7 +8,7 @@
  * now. A vCPU that the host kept from running may catch up a little (CATCH_UP_NS); what goes
  * beyond is lost, is counted as lost, and voids the measurement.
  *
- * Arguments: rates=M0:M1:... (millions of instructions per second, one a vCPU),
+ * Arguments: rates=K0:K1:... (thousands of instructions per second, one a vCPU),
  *            stats=FILE (where the counters of struct vcpu are mapped for the lab to read),
  *            quantum=N (instructions, default 20000).
  *
@@ -60,8 +60,8 @@ void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
 void qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(struct qemu_plugin_tb *tb, int op,
 						       qemu_plugin_u64 entry, uint64_t imm);
 void qemu_plugin_register_vcpu_tb_exec_cond_cb(struct qemu_plugin_tb *tb,
-					       void (*cb)(unsigned int vcpu, void *data), int flags,
-					       int cond, qemu_plugin_u64 entry, uint64_t imm, void *data);
+					       void (*cb)(unsigned int vcpu, void *data), int flags, int cond,
+					       qemu_plugin_u64 entry, uint64_t imm, void *data);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
 size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *dest, size_t len);
@@ -74,7 +74,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = 4;
 #define PS_PER_NS 1000ULL
 #define NS_PER_S  1000000000ULL
 /* How far behind its clock a vCPU may be and still catch up. */
-#define CATCH_UP_NS 2000000ULL
+#define CATCH_UP_NS 4000000ULL
 /*
  * PAUSE leaves the translated code, which is dear for the host, and takes some 40 to 140 cycles on
  * current x86 processors too (Intel SDM vol. 2; Skylake made it longer): charge it as that many.
@@ -89,7 +89,9 @@ struct counters {
 	uint64_t late_quanta;
 	/* Time that the vCPU was entitled to run and did not get, beyond what it could catch up. */
 	uint64_t lost_ns;
-	uint64_t pad[4];
+	/* What the executed instructions take at the vCPU's rate. */
+	uint64_t busy_ns;
+	uint64_t pad[3];
 };
 
 /* The governor's own state of a vCPU; only its thread touches it. */
@@ -135,6 +137,7 @@ static void quantum_over(unsigned int index, void *data)
 
 	(void)data;
 	c->instructions += count->insns;
+	c->busy_ns += took_ps / PS_PER_NS;
 	c->quanta++;
 	count->insns = 0;
 	vcpu->clock_ps += took_ps;
@@ -162,7 +165,8 @@ static uint64_t cost_of(const struct qemu_plugin_tb *tb)
 	for (size_t i = 0; i < n; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 
-		if (qemu_plugin_insn_data(insn, bytes, sizeof(bytes)) == 2 && bytes[0] == 0xf3 && bytes[1] == 0x90)
+		if (qemu_plugin_insn_data(insn, bytes, sizeof(bytes)) == 2 && bytes[0] == 0xf3 &&
+		    bytes[1] == 0x90)
 			cost += PAUSE_INSNS - 1;
 	}
 	return cost;
@@ -174,8 +178,8 @@ static void block_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 
 	(void)id;
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64, entry, cost_of(tb));
-	qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, quantum_over, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_COND_GE,
-						  entry, quantum, NULL);
+	qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, quantum_over, QEMU_PLUGIN_CB_NO_REGS,
+						  QEMU_PLUGIN_COND_GE, entry, quantum, NULL);
 }
 
 static void vcpu_started(qemu_plugin_id_t id, unsigned int index)
@@ -206,11 +210,11 @@ static int parse_rates(const char *text, int nr_vcpus)
 	char *end;
 
 	for (int i = 0; i < nr_vcpus; i++) {
-		unsigned long mips = strtoul(text, &end, 10);
+		unsigned long kips = strtoul(text, &end, 10);
 
-		if (end == text || mips < 1 || mips > 100000)
-			return fail("rates= needs one rate of 1 to 100000 MIPS for each vCPU, separated by colons", text);
-		vcpus[i].ps_per_insn = 1000000 / mips;
+		if (end == text || kips < 100 || kips > 100000000)
+			return fail("rates= needs a rate of 100 to 100000000 for each vCPU", text);
+		vcpus[i].ps_per_insn = 1000000000 / kips;
 		text = *end == ':' ? end + 1 : end;
 	}
 	return *text ? fail("rates= names more vCPUs than there are", text) : 0;
@@ -255,7 +259,7 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
 		}
 	}
 	if (!rated)
-		return fail("needs", "rates=M0:M1:...");
+		return fail("needs", "rates=K0:K1:...");
 	counts = qemu_plugin_scoreboard_new(sizeof(struct count));
 	qemu_plugin_register_vcpu_init_cb(id, vcpu_started);
 	qemu_plugin_register_vcpu_resume_cb(id, vcpu_resumed);

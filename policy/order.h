@@ -3,8 +3,8 @@
  * Who goes first? Every waiting task has a key; the smaller key goes first. The key of a parallel
  * task is its vtime: the time that it ran, divided by its weight. Serial tasks, and those of the
  * senior parallel program, are boosted: their key is their vtime less a constant. The boosts are
- * bounded, so a waiting task's turn always comes: whoever runs moves on in vtime, and is overtaken
- * when it is ahead by more than its boost.
+ * bounded, and so is how far vtimes lie apart, so a waiting task's turn always comes: whoever runs
+ * moves on in vtime, and is overtaken when it is ahead by more than its boost.
  *
  * All times are nanoseconds. vtime wraps; compare with tw_before() only.
  */
@@ -16,6 +16,9 @@
 
 /* The weight of a nice-0 task (kernel/sched/ext.c, SCX weights: 1 to 10000). */
 #define TW_WEIGHT_ONE 100
+
+/* CPUs that one serial wake-up looks at, at most. */
+#define TW_VICTIM_SCAN 64
 
 enum tw_class {
 	/* A kernel thread bound to its CPU: others depend on it, it runs briefly, it goes at once. */
@@ -42,6 +45,8 @@ struct tw_tunables {
 	u64 senior_boost_ns;
 	/* How far from the current vtime a task that wakes up may be, in either direction. */
 	u64 vtime_window_ns;
+	/* How far from the current vtime any task may be, in either direction. */
+	u64 vtime_lag_ns;
 	/* At most so many ready threads, and the thread group is serial. */
 	u32 serial_threshold;
 };
@@ -57,19 +62,19 @@ static inline bool tw_before(u64 a, u64 b)
 	return (s64)(a - b) < 0;
 }
 
-/* The class of a task whose thread group has this ready word, and is the senior one or not. */
-static inline enum tw_class tw_class_of(u64 ready, bool bound_kernel_thread, bool senior,
+/* The class of a task whose thread group has so many ready threads, and is the senior one or not. */
+static inline enum tw_class tw_class_of(u64 nr_ready, bool bound_kernel_thread, bool senior,
 					const struct tw_tunables *tun)
 {
 	if (bound_kernel_thread)
 		return TW_CLASS_KERNEL;
-	if (tw_phase_of(ready, tun->serial_threshold) == TW_SERIAL)
+	if (tw_phase_of(nr_ready, tun->serial_threshold) == TW_SERIAL)
 		return TW_CLASS_SERIAL;
 	return senior ? TW_CLASS_SENIOR : TW_CLASS_PARALLEL;
 }
 
 /* Whether a change to this many ready threads was the one that ended a parallel phase. */
-static inline bool tw_phase_ended(u32 nr_ready, const struct tw_tunables *tun)
+static inline bool tw_phase_ended(u64 nr_ready, const struct tw_tunables *tun)
 {
 	return nr_ready == tun->serial_threshold;
 }
@@ -81,26 +86,22 @@ static inline u64 tw_vtime_charge(u64 vtime, u64 ran_ns, u32 weight)
 }
 
 /*
- * The vtime of a task that ran ahead because it was boosted as serial: that is forgiven, or the
- * main thread of a program, which runs in both phases, would use its boost up and then be held back.
+ * Keeps a vtime near the current one, `now`. Nobody saves up more credit than the lag, and nobody
+ * waits longer than that for what it ran elsewhere: CPUs whose load differs drift apart, as do tasks
+ * of different weight, and a task may be bound to the CPU that lags. A task that `woke` starts
+ * within a window. What a serial task ran ahead because of its boost is forgiven, or the main thread
+ * of a program, which runs in both phases, would use its boost up and then be held back.
  */
-static inline u64 tw_vtime_forgive(u64 vtime, u64 now, enum tw_class class, const struct tw_tunables *tun)
+static inline u64 tw_vtime_bound(u64 vtime, u64 now, enum tw_class class, bool woke,
+				 const struct tw_tunables *tun)
 {
-	u64 limit = now + tun->vtime_window_ns;
+	u64 behind_ns = woke ? tun->vtime_window_ns : tun->vtime_lag_ns;
+	u64 ahead_ns = woke || class <= TW_CLASS_SERIAL ? tun->vtime_window_ns : tun->vtime_lag_ns;
 
-	return class <= TW_CLASS_SERIAL && tw_before(limit, vtime) ? limit : vtime;
-}
-
-/*
- * The vtime of a task that comes back from sleep: neither may it have saved up more than a window
- * of credit, nor must it wait longer than a window for what it ran while nobody competed.
- */
-static inline u64 tw_vtime_on_wakeup(u64 vtime, u64 now, const struct tw_tunables *tun)
-{
-	if (tw_before(vtime, now - tun->vtime_window_ns))
-		return now - tun->vtime_window_ns;
-	if (tw_before(now + tun->vtime_window_ns, vtime))
-		return now + tun->vtime_window_ns;
+	if (tw_before(vtime, now - behind_ns))
+		return now - behind_ns;
+	if (tw_before(now + ahead_ns, vtime))
+		return now + ahead_ns;
 	return vtime;
 }
 
@@ -121,6 +122,17 @@ static inline u64 tw_key(const struct tw_task *task, const struct tw_tunables *t
 static inline bool tw_may_preempt(enum tw_class class)
 {
 	return class != TW_CLASS_PARALLEL;
+}
+
+/*
+ * How many CPUs a waking task of this class looks at for one to take over. A serial task is worth a
+ * search, of bounded length; the senior program's look at their own CPU, and rotate onto others.
+ */
+static inline u32 tw_victim_scan(enum tw_class class, u32 nr_cpus)
+{
+	if (class != TW_CLASS_SERIAL)
+		return 1;
+	return nr_cpus < TW_VICTIM_SCAN ? nr_cpus : TW_VICTIM_SCAN;
 }
 
 /* Whether a task that just became ready takes the CPU from the one that runs there. */

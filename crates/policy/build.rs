@@ -4,5 +4,9 @@
 fn main() {
     println!("cargo:rerun-if-changed=../../policy");
     println!("cargo:rerun-if-changed=src/native.c");
-    cc::Build::new().file("src/native.c").warnings_into_errors(true).extra_warnings(true).compile("threadwise_policy");
+    cc::Build::new()
+        .file("src/native.c")
+        .warnings_into_errors(true)
+        .extra_warnings(true)
+        .compile("threadwise_policy");
 }

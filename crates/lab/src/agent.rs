@@ -23,7 +23,7 @@ const ENABLE_DEADLINE: Duration = Duration::from_secs(90);
 /// How much of a log is worth showing.
 const LOG_TAIL: usize = 4000;
 
-/// Runs as the guest's init; returns only to panic the guest with a message.
+/// Runs as the guest's init, and switches the guest off at the end.
 pub fn run() -> ! {
     if let Err(error) = serve() {
         eprintln!("lab agent: {error}");
@@ -60,8 +60,9 @@ fn serve() -> io::Result<()> {
         if matches!(request, Request::PowerOff) {
             break;
         }
-        let response = carry_out(&request, &mut scheduler)
-            .unwrap_or_else(|error| Response::Failed { message: error.to_string() });
+        let response = carry_out(&request, &mut scheduler).unwrap_or_else(|error| Response::Failed {
+            message: error.to_string(),
+        });
         answer(&mut port, &response)?;
     }
     Ok(())
@@ -84,15 +85,19 @@ fn carry_out(request: &Request, scheduler: &mut Option<Scheduler>) -> io::Result
         Request::StartScheduler { command } => {
             let started = start_scheduler(command)?;
             *scheduler = Some(started);
-            Ok(Response::SchedulerStarted { ops: read_trimmed(OPS) })
+            Ok(Response::SchedulerStarted {
+                ops: read_trimmed(OPS),
+            })
         }
         Request::StopScheduler => match scheduler.take() {
             Some(running) => stop_scheduler(running),
             None => Err(io::Error::other("no scheduler was started")),
         },
-        Request::Run { commands, start_delay_ns } => {
-            let idle_before = cpu_times()?;
-            let outputs = run_together(commands, *start_delay_ns)?;
+        Request::Run {
+            commands,
+            start_delay_ns,
+        } => {
+            let (outputs, idle_before) = run_together(commands, *start_delay_ns)?;
             let idle_after = cpu_times()?;
             let total = (idle_after.total - idle_before.total).max(1);
             Ok(Response::Ran {
@@ -113,16 +118,27 @@ fn start_scheduler(command: &[String]) -> io::Result<Scheduler> {
     // The kernel counts a scheduler a moment after it says that it is enabled.
     while read_trimmed(STATE) != "enabled" || read_trimmed(SEQ) == sequence_before {
         if let Some(status) = child.try_wait()? {
-            return Err(io::Error::other(format!("{} ended with {status}:\n{}", command.join(" "), log_tail())));
+            return Err(io::Error::other(format!(
+                "{} ended with {status}:\n{}",
+                command.join(" "),
+                log_tail()
+            )));
         }
         if started.elapsed() > ENABLE_DEADLINE {
             child.kill()?;
             child.wait()?;
-            return Err(io::Error::other(format!("{} was not attached in time:\n{}", command.join(" "), log_tail())));
+            return Err(io::Error::other(format!(
+                "{} was not attached in time:\n{}",
+                command.join(" "),
+                log_tail()
+            )));
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    Ok(Scheduler { child, sequence: read_trimmed(SEQ) })
+    Ok(Scheduler {
+        child,
+        sequence: read_trimmed(SEQ),
+    })
 }
 
 fn stop_scheduler(mut scheduler: Scheduler) -> io::Result<Response> {
@@ -132,7 +148,10 @@ fn stop_scheduler(mut scheduler: Scheduler) -> io::Result<Response> {
     while read_trimmed(STATE) != "disabled" {
         std::thread::sleep(Duration::from_millis(10));
     }
-    Ok(Response::SchedulerStopped { log: fs::read_to_string(SCHEDULER_LOG)?, status: status.code() })
+    Ok(Response::SchedulerStopped {
+        log: fs::read_to_string(SCHEDULER_LOG)?,
+        status: status.code(),
+    })
 }
 
 /// What is left to say of a scheduler that is no longer the one that was started.
@@ -142,15 +161,22 @@ fn lost(scheduler: &Scheduler) -> Option<String> {
         .then(|| format!("sched_ext is {state}\n{}", log_tail()))
 }
 
-fn run_together(commands: &[Vec<String>], start_delay_ns: u64) -> io::Result<Vec<Output>> {
-    let start = (monotonic_ns() + start_delay_ns).to_string();
+/// Also returns the CPUs' times at the start, when all programs have been loaded.
+fn run_together(commands: &[Vec<String>], start_delay_ns: u64) -> io::Result<(Vec<Output>, CpuTimes)> {
+    let start_ns = monotonic_ns() + start_delay_ns;
+    let start = start_ns.to_string();
     let mut running = HashMap::new();
     for (index, command) in commands.iter().enumerate() {
-        let command: Vec<String> = command.iter().map(|word| word.replace(START_PLACEHOLDER, &start)).collect();
+        let command: Vec<String> = command
+            .iter()
+            .map(|word| word.replace(START_PLACEHOLDER, &start))
+            .collect();
         let [out, err] = ["out", "err"].map(|kind| PathBuf::from(format!("/tmp/{index}.{kind}")));
         let child = spawn(&command, File::create(&out)?, File::create(&err)?)?;
         running.insert(child.id() as i32, (index, Instant::now(), out, err));
     }
+    std::thread::sleep(Duration::from_nanos(start_ns.saturating_sub(monotonic_ns())));
+    let at_start = cpu_times()?;
     let mut outputs: Vec<Option<Output>> = vec![None; commands.len()];
     while !running.is_empty() {
         let mut status = 0;
@@ -160,7 +186,9 @@ fn run_together(commands: &[Vec<String>], start_delay_ns: u64) -> io::Result<Vec
             return Err(io::Error::last_os_error());
         }
         // The first process inherits orphans; they are not ours to report.
-        let Some((index, started, out, err)) = running.remove(&pid) else { continue };
+        let Some((index, started, out, err)) = running.remove(&pid) else {
+            continue;
+        };
         outputs[index] = Some(Output {
             status: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
             stdout: String::from_utf8_lossy(&fs::read(out)?).into_owned(),
@@ -168,11 +196,13 @@ fn run_together(commands: &[Vec<String>], start_delay_ns: u64) -> io::Result<Vec
             elapsed_ns: started.elapsed().as_nanos() as u64,
         });
     }
-    Ok(outputs.into_iter().flatten().collect())
+    Ok((outputs.into_iter().flatten().collect(), at_start))
 }
 
 fn spawn(command: &[String], stdout: File, stderr: File) -> io::Result<Child> {
-    let (program, arguments) = command.split_first().ok_or_else(|| io::Error::other("an empty command"))?;
+    let (program, arguments) = command
+        .split_first()
+        .ok_or_else(|| io::Error::other("an empty command"))?;
     Command::new(program)
         .args(arguments)
         .env("PATH", "/bin")
@@ -187,7 +217,9 @@ fn spawn(command: &[String], stdout: File, stderr: File) -> io::Result<Child> {
 fn log_tail() -> String {
     let log = fs::read_to_string(SCHEDULER_LOG).unwrap_or_default();
     let start = log.len().saturating_sub(LOG_TAIL);
-    let start = (start..log.len()).find(|&i| log.is_char_boundary(i)).unwrap_or(log.len());
+    let start = (start..log.len())
+        .find(|&i| log.is_char_boundary(i))
+        .unwrap_or(log.len());
     log[start..].to_string()
 }
 
@@ -199,10 +231,22 @@ struct CpuTimes {
 /// The first line of /proc/stat (Documentation/filesystems/proc.rst): user, nice, system, idle, iowait, ...
 fn cpu_times() -> io::Result<CpuTimes> {
     let stat = fs::read_to_string("/proc/stat")?;
-    let fields: Vec<u64> =
-        stat.lines().next().unwrap_or_default().split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
-    let idle = fields.get(3).zip(fields.get(4)).map_or(0, |(idle, iowait)| idle + iowait);
-    Ok(CpuTimes { idle, total: fields.iter().take(8).sum() })
+    let fields: Vec<u64> = stat
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .skip(1)
+        .filter_map(|field| field.parse().ok())
+        .collect();
+    let idle = fields
+        .get(3)
+        .zip(fields.get(4))
+        .map_or(0, |(idle, iowait)| idle + iowait);
+    Ok(CpuTimes {
+        idle,
+        total: fields.iter().take(8).sum(),
+    })
 }
 
 fn port_path() -> io::Result<PathBuf> {
@@ -217,18 +261,39 @@ fn port_path() -> io::Result<PathBuf> {
 
 fn mount(kind: &str, target: &str) -> io::Result<()> {
     fs::create_dir_all(target)?;
-    let [source, kind, target_c] = [kind, kind, target].map(|text| CString::new(text).expect("no NUL in constants"));
+    let [source, kind, target_c] =
+        [kind, kind, target].map(|text| CString::new(text).expect("no NUL in constants"));
     // SAFETY: three valid strings, no data.
-    let result = unsafe { libc::mount(source.as_ptr(), target_c.as_ptr(), kind.as_ptr(), 0, std::ptr::null()) };
-    if result == 0 { Ok(()) } else { Err(io::Error::other(format!("mount {target}: {}", io::Error::last_os_error()))) }
+    let result = unsafe {
+        libc::mount(
+            source.as_ptr(),
+            target_c.as_ptr(),
+            kind.as_ptr(),
+            0,
+            std::ptr::null(),
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!(
+            "mount {target}: {}",
+            io::Error::last_os_error()
+        )))
+    }
 }
 
 fn read_trimmed(path: &str) -> String {
-    fs::read_to_string(path).map(|text| text.trim().to_string()).unwrap_or_default()
+    fs::read_to_string(path)
+        .map(|text| text.trim().to_string())
+        .unwrap_or_default()
 }
 
 fn monotonic_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: writes through a valid pointer.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -35,7 +35,8 @@ pub struct RunResult {
     pub run: Vec<String>,
     /// Whether performance is in work units a second; else it is one over seconds.
     pub in_work_units: bool,
-    /// The most that any scheduler could reach: the fluid bound with the baseline's performance of each program alone.
+    /// The fluid bound: what both boosts reach with perfect sharing, from the baseline's performance of each
+    /// program alone.
     pub bound: Option<f64>,
     /// One for each scheduler, in the experiment's order.
     pub schedulers: Vec<SchedulerResult>,
@@ -51,14 +52,14 @@ pub struct SchedulerResult {
     /// Over the baseline's, in pairs of the same round; none for the baseline itself.
     pub over_baseline: Option<RatioSummary>,
     /// Of the fluid bound.
-    pub share_of_bound: Option<f64>,
+    pub share_of_bound: Option<Summary>,
     /// Each program's speedup (eq. 2): performance together over alone, under this scheduler.
     pub speedups: Vec<Summary>,
     /// The smallest over the largest speedup (eq. 3).
     pub fairness: Option<Summary>,
-    /// Each program's jitter (eq. 5), of the times for a unit of work.
+    /// Each program's jitter (eq. 5), of the times for a unit of work in the rounds, whose seeds differ.
     pub jitter: Vec<f64>,
-    /// The share of CPU time that was idle, starting and ending included.
+    /// The share of CPU time that was idle.
     pub idle: Summary,
 }
 
@@ -67,7 +68,12 @@ pub struct SchedulerResult {
 /// # Errors
 /// If there are fewer than two complete rounds, so that there is no spread.
 pub fn evaluate(measurement: Measurement) -> Result<Evaluation, Error> {
-    let runs = measurement.experiment.runs.iter().map(|run| run_result(&measurement, run)).collect::<Result<_, _>>()?;
+    let runs = measurement
+        .experiment
+        .runs
+        .iter()
+        .map(|run| run_result(&measurement, run))
+        .collect::<Result<_, _>>()?;
     Ok(Evaluation {
         schema: SCHEMA.to_string(),
         label: String::from("lab"),
@@ -88,8 +94,13 @@ fn run_result(measurement: &Measurement, run: &[String]) -> Result<RunResult, Er
         .map(|(index, scheduler)| {
             let samples = valid(measurement, &scheduler.name, run);
             let total = Summary::of(&totals(&samples))?;
-            let over_baseline = (index > 0).then(|| paired_ratio(&totals(&samples), &baseline)).transpose()?;
-            let alone = run.iter().map(|name| alone(measurement, &scheduler.name, name)).collect::<Option<Vec<_>>>();
+            let over_baseline = (index > 0)
+                .then(|| paired_ratio(&totals(&samples), &baseline))
+                .transpose()?;
+            let alone = run
+                .iter()
+                .map(|name| alone(measurement, &scheduler.name, name))
+                .collect::<Option<Vec<_>>>();
             let (speedups, fairness) = match alone {
                 Some(alone) if run.len() > 1 => speedups(&samples, &alone)?,
                 _ => (Vec::new(), None),
@@ -98,7 +109,16 @@ fn run_result(measurement: &Measurement, run: &[String]) -> Result<RunResult, Er
                 scheduler: scheduler.name.clone(),
                 total,
                 over_baseline,
-                share_of_bound: bound.map(|bound| total.mean / bound),
+                share_of_bound: bound
+                    .map(|bound| {
+                        Summary::of(
+                            &totals(&samples)
+                                .iter()
+                                .map(|total| total / bound)
+                                .collect::<Vec<_>>(),
+                        )
+                    })
+                    .transpose()?,
                 speedups,
                 fairness,
                 jitter: jitters(&samples, run.len())?,
@@ -106,17 +126,31 @@ fn run_result(measurement: &Measurement, run: &[String]) -> Result<RunResult, Er
             })
         })
         .collect::<Result<_, Error>>()?;
-    let in_work_units = run.iter().all(|name| experiment.program(name).synthetic.is_some());
-    Ok(RunResult { run: run.to_vec(), in_work_units, bound, schedulers })
+    let in_work_units = run
+        .iter()
+        .all(|name| experiment.program(name).synthetic.is_some());
+    Ok(RunResult {
+        run: run.to_vec(),
+        in_work_units,
+        bound,
+        schedulers,
+    })
 }
 
 /// The valid samples of a run under a scheduler, one a round, in order.
 fn valid<'a>(measurement: &'a Measurement, scheduler: &str, run: &[String]) -> Vec<&'a Sample> {
-    measurement.samples.iter().filter(|s| !s.void && s.scheduler == scheduler && s.run == run).collect()
+    measurement
+        .samples
+        .iter()
+        .filter(|s| !s.void && s.scheduler == scheduler && s.run == run)
+        .collect()
 }
 
 fn totals(samples: &[&Sample]) -> Vec<f64> {
-    samples.iter().map(|sample| sample.performance.iter().sum()).collect()
+    samples
+        .iter()
+        .map(|sample| sample.performance.iter().sum())
+        .collect()
 }
 
 /// A program's performance alone in each round, if the experiment ran it alone.
@@ -132,35 +166,186 @@ fn speedups(samples: &[&Sample], alone: &[Vec<f64>]) -> Result<(Vec<Summary>, Op
         let mut of_round = Vec::new();
         for (program, alone) in alone.iter().enumerate() {
             let Some(&alone) = alone.get(round) else { continue };
-            let speedup = Performance { alone, together: sample.performance[program] }.speedup()?;
+            let speedup = Performance {
+                alone,
+                together: sample.performance[program],
+            }
+            .speedup()?;
             by_program[program].push(speedup);
             of_round.push(speedup);
         }
         fair.push(fairness(&of_round)?);
     }
-    let speedups = by_program.iter().map(|values| Summary::of(values)).collect::<Result<_, _>>()?;
+    let speedups = by_program
+        .iter()
+        .map(|values| Summary::of(values))
+        .collect::<Result<_, _>>()?;
     Ok((speedups, Some(Summary::of(&fair)?)))
 }
 
 fn jitters(samples: &[&Sample], nr_programs: usize) -> Result<Vec<f64>, Error> {
-    let times = |program: usize| samples.iter().map(|sample| 1.0 / sample.performance[program]).collect::<Vec<_>>();
-    Ok((0..nr_programs).map(|program| jitter(&times(program))).collect::<Result<_, _>>()?)
+    let times = |program: usize| {
+        samples
+            .iter()
+            .map(|sample| 1.0 / sample.performance[program])
+            .collect::<Vec<_>>()
+    };
+    Ok((0..nr_programs)
+        .map(|program| jitter(&times(program)))
+        .collect::<Result<_, _>>()?)
 }
 
 /// The fluid bound (thread-essence, section VI, with serial and seniority boost) of synthetic programs that run together and were measured alone under the baseline.
 fn bound(measurement: &Measurement, run: &[String]) -> Result<Option<f64>, Error> {
     let experiment = &measurement.experiment;
-    let ratios: Option<Vec<_>> =
-        run.iter().map(|name| experiment.program(name).synthetic.as_ref().map(|synthetic| synthetic.ratio)).collect();
+    let ratios: Option<Vec<_>> = run
+        .iter()
+        .map(|name| {
+            experiment
+                .program(name)
+                .synthetic
+                .as_ref()
+                .map(|synthetic| synthetic.ratio)
+        })
+        .collect();
     let baseline = &experiment.schedulers[0].name;
-    let alone: Option<Vec<_>> = run.iter().map(|name| alone(measurement, baseline, name)).collect();
-    let (Some(ratios), Some(alone)) = (ratios, alone) else { return Ok(None) };
-    if run.len() < 2 || run.iter().any(|name| experiment.program(name).synthetic.as_ref().is_some_and(|s| s.threads.is_some())) {
+    let alone: Option<Vec<_>> = run
+        .iter()
+        .map(|name| alone(measurement, baseline, name))
+        .collect();
+    let (Some(ratios), Some(alone)) = (ratios, alone) else {
+        return Ok(None);
+    };
+    if run.len() < 2
+        || run.iter().any(|name| {
+            experiment
+                .program(name)
+                .synthetic
+                .as_ref()
+                .is_some_and(|s| s.threads.is_some())
+        })
+    {
         return Ok(None);
     }
-    let means = alone.iter().map(|rounds| Summary::of(rounds).map(|summary| summary.mean)).collect::<Result<Vec<_>, _>>()?;
+    let means = alone
+        .iter()
+        .map(|rounds| Summary::of(rounds).map(|summary| summary.mean))
+        .collect::<Result<Vec<_>, _>>()?;
     let machine = fluid::Machine::new(measurement.nr_cpus as u32, measurement.asymmetry)?;
-    let playout = fluid::play_out(machine, &ratios, fluid::Policy::Seniority, fluid::Length::default())?;
-    let speedups: Vec<f64> = playout.outcome.programs.iter().map(|program| program.speedup).collect();
+    let playout = fluid::play_out(
+        machine,
+        &ratios,
+        fluid::Policy::Seniority,
+        fluid::Length::default(),
+    )?;
+    let speedups: Vec<f64> = playout
+        .outcome
+        .programs
+        .iter()
+        .map(|program| program.speedup)
+        .collect();
     Ok(Some(fluid::bound_total(&means, &speedups)?))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::experiment::Experiment;
+
+    const EXPERIMENT: &str = r#"
+        name = "t"
+        description = "two programs"
+        machine = "smp-8"
+        rounds = 2
+        [[scheduler]]
+        name = "kernel"
+        [[scheduler]]
+        name = "ours"
+        command = ["scx"]
+        [[program]]
+        name = "A"
+        synthetic = { ratio = "1:1", phase_units = 1 }
+        [[program]]
+        name = "B"
+        synthetic = { ratio = "1:inf", phase_units = 1 }
+    "#;
+
+    /// Two rounds of everything: alone A does 1000 and B 100; together the kernel's scheduler gives each half, ours
+    /// three quarters of A. A void sample lies in between.
+    pub(crate) fn measurement() -> Measurement {
+        let experiment = Experiment::from_toml(EXPERIMENT, Path::new("t.toml")).unwrap();
+        let sample = |round: u32, scheduler: &str, run: &[&str], performance: Vec<f64>| Sample {
+            round,
+            scheduler: scheduler.into(),
+            run: run.iter().map(|name| name.to_string()).collect(),
+            performance: performance
+                .iter()
+                .map(|value| value * (1.0 + 0.01 * f64::from(round)))
+                .collect(),
+            idle: 0.25,
+            lost: 0.0,
+            late: 0.0,
+            void: false,
+        };
+        let mut samples = vec![Sample {
+            void: true,
+            ..sample(0, "kernel", &["A", "B"], vec![1.0, 1.0])
+        }];
+        for round in 0..2 {
+            for (scheduler, together) in [("kernel", [500.0, 50.0]), ("ours", [750.0, 50.0])] {
+                samples.push(sample(round, scheduler, &["A"], vec![1000.0]));
+                samples.push(sample(round, scheduler, &["B"], vec![100.0]));
+                samples.push(sample(round, scheduler, &["A", "B"], together.to_vec()));
+            }
+        }
+        Measurement {
+            experiment,
+            machine: "smp-8".into(),
+            nr_cpus: 8,
+            asymmetry: 1.0,
+            kernel: "7.2".into(),
+            samples,
+        }
+    }
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-9
+    }
+
+    #[test]
+    fn the_report_s_numbers_are_those_of_the_paper_s_equations() {
+        let evaluation = evaluate(measurement()).unwrap();
+        assert_eq!((evaluation.nr_void, evaluation.runs.len()), (1, 3));
+        let [kernel, ours] = evaluation.runs[2].schedulers.as_slice() else {
+            panic!("two schedulers")
+        };
+        assert!(
+            close(kernel.total.mean, 550.0 * 1.005),
+            "the void sample is not averaged in"
+        );
+        assert!(close(kernel.speedups[0].mean, 0.5) && close(ours.speedups[0].mean, 0.75));
+        assert!(close(kernel.fairness.unwrap().mean, 1.0) && close(ours.fairness.unwrap().mean, 0.5 / 0.75));
+        assert!(close(ours.over_baseline.unwrap().ratio, 800.0 / 550.0) && kernel.over_baseline.is_none());
+        assert!(kernel.share_of_bound.unwrap().mean < ours.share_of_bound.unwrap().mean);
+        assert!(evaluation.runs[0].bound.is_none() && evaluation.runs[0].schedulers[0].speedups.is_empty());
+    }
+
+    #[test]
+    fn an_incomplete_measurement_is_no_result() {
+        let mut measurement = measurement();
+        measurement.samples.retain(|sample| sample.round == 0);
+        let error = evaluate(measurement).unwrap_err().to_string();
+        assert!(error.contains("at least 2"), "{error}");
+    }
+
+    #[test]
+    fn the_json_survives_a_round_trip() {
+        let evaluation = evaluate(measurement()).unwrap();
+        let json = serde_json::to_string(&evaluation).unwrap();
+        let back: Evaluation = serde_json::from_str(&json).unwrap();
+        assert_eq!(serde_json::to_string(&back).unwrap(), json);
+        assert!(json.contains(SCHEMA) && json.contains("\"label\":\"lab\""));
+    }
 }

@@ -77,6 +77,8 @@ pub struct Program {
     /// any command, whose performance is one over the time that it takes.
     #[serde(default)]
     pub command: Vec<String>,
+    /// The command prints its own time, in seconds, after this text: starting and ending do not count.
+    pub time_label: Option<String>,
 }
 
 /// A synthetic benchmark (thread-essence, Fig. 4).
@@ -106,7 +108,10 @@ impl Experiment {
     /// # Errors
     /// As [`Experiment::from_file`].
     pub fn from_toml(text: &str, path: &Path) -> Result<Self, Error> {
-        let wrong = |message: String| Error::Experiment { path: path.to_path_buf(), message };
+        let wrong = |message: String| Error::Experiment {
+            path: path.to_path_buf(),
+            message,
+        };
         let mut experiment: Self = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
         if experiment.runs.is_empty() {
             experiment.runs = experiment.default_runs();
@@ -120,14 +125,24 @@ impl Experiment {
     /// # Errors
     /// What is wrong.
     pub fn check(&self) -> Result<(), String> {
-        let names: BTreeSet<&str> = self.programs.iter().map(|program| program.name.as_str()).collect();
+        let names: BTreeSet<&str> = self
+            .programs
+            .iter()
+            .map(|program| program.name.as_str())
+            .collect();
         if self.schedulers.is_empty() || self.programs.is_empty() {
-            return Err(String::from("it needs at least one [[scheduler]] and one [[program]]"));
+            return Err(String::from(
+                "it needs at least one [[scheduler]] and one [[program]]",
+            ));
         }
         if names.len() != self.programs.len() {
             return Err(String::from("two programs have the same name"));
         }
-        let schedulers: BTreeSet<&str> = self.schedulers.iter().map(|scheduler| scheduler.name.as_str()).collect();
+        let schedulers: BTreeSet<&str> = self
+            .schedulers
+            .iter()
+            .map(|scheduler| scheduler.name.as_str())
+            .collect();
         if schedulers.len() != self.schedulers.len() {
             return Err(String::from("two schedulers have the same name"));
         }
@@ -140,16 +155,52 @@ impl Experiment {
         }
         for program in &self.programs {
             if program.synthetic.is_some() == !program.command.is_empty() {
-                return Err(format!("program {:?} needs either synthetic or command", program.name));
+                return Err(format!(
+                    "program {:?} needs either synthetic or command",
+                    program.name
+                ));
             }
-            if program.synthetic.as_ref().is_some_and(|synthetic| synthetic.phase_units == 0) {
-                return Err(format!("program {:?}: phase_units must be positive", program.name));
+            if program
+                .synthetic
+                .as_ref()
+                .is_some_and(|synthetic| synthetic.phase_units == 0)
+            {
+                return Err(format!(
+                    "program {:?}: phase_units must be positive",
+                    program.name
+                ));
             }
         }
-        match self.runs.iter().flatten().find(|name| !names.contains(name.as_str())) {
+        match self
+            .runs
+            .iter()
+            .flatten()
+            .find(|name| !names.contains(name.as_str()))
+        {
             Some(name) => Err(format!("runs names {name:?}, which is no program")),
-            None if self.runs.iter().any(Vec::is_empty) => Err(String::from("runs has an empty run")),
-            None => Ok(()),
+            None => self.runs.iter().try_for_each(|run| self.check_run(run)),
+        }?;
+        let runs: BTreeSet<&Vec<String>> = self.runs.iter().collect();
+        if runs.len() == self.runs.len() {
+            Ok(())
+        } else {
+            Err(String::from("runs has the same run twice"))
+        }
+    }
+
+    /// A run's performances are added up, so they must be of one kind.
+    fn check_run(&self, run: &[String]) -> Result<(), String> {
+        let synthetic = run
+            .iter()
+            .filter(|name| self.program(name).synthetic.is_some())
+            .count();
+        match (run.len(), synthetic) {
+            (0, _) => Err(String::from("runs has an empty run")),
+            (1, _) => Ok(()),
+            (len, synthetic) if len == synthetic => Ok(()),
+            _ => Err(format!(
+                "run {run:?}: only synthetic programs can run together; their work can be added up"
+            )),
         }
     }
 
@@ -164,27 +215,46 @@ impl Experiment {
 
     /// The program of this name.
     pub(crate) fn program(&self, name: &str) -> &Program {
-        self.programs.iter().find(|program| program.name == name).expect("check() has seen every name of a run")
+        self.programs
+            .iter()
+            .find(|program| program.name == name)
+            .expect("check() has seen every name of a run")
     }
 
     /// The commands whose programs the guest needs besides our own.
     pub(crate) fn foreign_programs(&self) -> BTreeSet<&str> {
         let commands = self.programs.iter().map(|program| &program.command);
-        commands.chain(self.schedulers.iter().map(|scheduler| &scheduler.command)).filter_map(|c| c.first()).map(String::as_str).collect()
+        commands
+            .chain(self.schedulers.iter().map(|scheduler| &scheduler.command))
+            .filter_map(|c| c.first())
+            .map(String::as_str)
+            .collect()
     }
 }
 
 impl Program {
     /// The command that runs it in the guest. Programs of one round differ in their seeds, rounds do too.
     pub(crate) fn command(&self, experiment: &Experiment, machine: &Machine, seed: u64) -> Vec<String> {
-        let Some(synthetic) = &self.synthetic else { return self.command.clone() };
+        let Some(synthetic) = &self.synthetic else {
+            return self.command.clone();
+        };
         let threads = synthetic.threads.unwrap_or(machine.nr_cpus() as u32);
-        let place = experiment.programs.iter().position(|program| program.name == self.name).unwrap_or(0);
+        let place = experiment
+            .programs
+            .iter()
+            .position(|program| program.name == self.name)
+            .unwrap_or(0);
         let seed = seed * 1000 + place as u64;
         [
             "threadwise bench synthetic --format json".to_string(),
-            format!("--ratio {} --threads {threads} --phase-units {}", synthetic.ratio, synthetic.phase_units),
-            format!("--seed {seed} --duration {} --start-at-ns {START_PLACEHOLDER}", experiment.seconds),
+            format!(
+                "--ratio {} --threads {threads} --phase-units {}",
+                synthetic.ratio, synthetic.phase_units
+            ),
+            format!(
+                "--seed {seed} --duration {} --start-at-ns {START_PLACEHOLDER}",
+                experiment.seconds
+            ),
         ]
         .join(" ")
         .split(' ')
@@ -195,9 +265,15 @@ impl Program {
 
 /// Where a command's program is on the host: a path, or found on PATH or beside this program.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
-    let beside = std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_path_buf));
+    let beside = std::env::current_exe()
+        .ok()
+        .and_then(|exe| exe.parent().map(Path::to_path_buf));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    beside.into_iter().chain(std::env::split_paths(&path)).map(|folder| folder.join(name)).find(|path| path.is_file())
+    beside
+        .into_iter()
+        .chain(std::env::split_paths(&path))
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
 }
 
 #[cfg(test)]
@@ -224,29 +300,63 @@ mod tests {
 
     #[test]
     fn default_runs_are_each_alone_then_all() {
-        assert_eq!(parse(GOOD).unwrap().runs, [vec!["A"], vec!["B"], vec!["A", "B"]]);
+        let two = GOOD.replace(
+            "command = [\"hackbench\"]",
+            "synthetic = { ratio = \"1:inf\", phase_units = 1 }",
+        );
+        assert_eq!(parse(&two).unwrap().runs, [vec!["A"], vec!["B"], vec!["A", "B"]]);
     }
 
     #[test]
     fn wrong_files_are_refused_with_the_place() {
+        let good = GOOD.replace(
+            "machine = \"smp-8\"",
+            "machine = \"smp-8\"\nruns = [[\"A\"], [\"B\"]]",
+        );
+        assert!(parse(&good).is_ok());
+        assert!(
+            parse(GOOD)
+                .unwrap_err()
+                .contains("only synthetic programs can run together")
+        );
         for (change, expected) in [
             (("name = \"A\"", "name = \"B\""), "same name"),
-            (("machine = \"smp-8\"", "machine = \"smp-8\"\nrounds = 0"), "rounds = 0"),
-            (("machine = \"smp-8\"", "machine = \"smp-8\"\nruns = [[\"C\"]]"), "\"C\""),
-            (("machine = \"smp-8\"", "machine = \"smp-8\"\nspeed = 1"), "unknown field `speed`"),
+            (
+                ("machine = \"smp-8\"", "machine = \"smp-8\"\nrounds = 0"),
+                "rounds = 0",
+            ),
+            (
+                ("machine = \"smp-8\"", "machine = \"smp-8\"\nruns = [[\"C\"]]"),
+                "\"C\"",
+            ),
+            (
+                ("machine = \"smp-8\"", "machine = \"smp-8\"\nspeed = 1"),
+                "unknown field `speed`",
+            ),
             (("command = [\"hackbench\"]", ""), "either synthetic or command"),
             (("ratio = \"1:1\"", "ratio = \"0:0\""), "0:0"),
         ] {
-            let error = parse(&GOOD.replace(change.0, change.1)).unwrap_err();
+            let error = parse(&good.replace(change.0, change.1)).unwrap_err();
             assert!(error.contains(expected) && error.contains("t.toml"), "{error}");
         }
     }
 
     #[test]
     fn commands_carry_seed_and_start() {
-        let experiment = parse(GOOD).unwrap();
+        let experiment = parse(&GOOD.replace(
+            "machine = \"smp-8\"",
+            "machine = \"smp-8\"
+runs = [[\"A\"]]",
+        ))
+        .unwrap();
         let machine = Machine::load("smp-8").unwrap();
-        let command = experiment.program("A").command(&experiment, &machine, 3).join(" ");
-        assert!(command.contains("--threads 8") && command.contains("--seed 3000") && command.contains("{start}"), "{command}");
+        let command = experiment
+            .program("A")
+            .command(&experiment, &machine, 3)
+            .join(" ");
+        assert!(
+            command.contains("--threads 8") && command.contains("--seed 3000") && command.contains("{start}"),
+            "{command}"
+        );
     }
 }

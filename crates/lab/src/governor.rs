@@ -27,19 +27,30 @@ pub fn build(folder: &Path) -> Result<PathBuf, Error> {
         .args([&plugin, &source])
         .status()
         .map_err(io_error("run cc on", &source))?;
-    if status.success() { Ok(plugin) } else { Err(Error::Missing { what: String::from("a working C compiler (cc)") }) }
+    if status.success() {
+        Ok(plugin)
+    } else {
+        Err(Error::Missing {
+            what: String::from("a working C compiler (cc)"),
+        })
+    }
 }
 
-/// Each CPU's rate in MIPS for the plugin: the given rate, or else the machine's, times the CPU's capacity.
+/// Each CPU's rate in thousands of instructions a second, as the plugin wants it: the given rate, or else the machine's, times the CPU's capacity.
 ///
 /// # Errors
 /// If neither is there.
-pub fn rates(machine: &Machine, mips: Option<u32>) -> Result<Vec<u32>, Error> {
+pub fn rates(machine: &Machine, mips: Option<u32>) -> Result<Vec<u64>, Error> {
     let mips = mips.or(machine.lab_mips()).ok_or_else(|| Error::Unsuitable {
         machine: machine.name().to_string(),
         message: String::from("it has no rate for the emulated CPUs; add [lab] mips = 200 to its file"),
     })?;
-    Ok(machine.cpus().iter().map(|cpu| (mips * cpu.capacity).div_ceil(1024).max(1)).collect())
+    let kips = u64::from(mips) * 1000;
+    Ok(machine
+        .cpus()
+        .iter()
+        .map(|cpu| (kips * u64::from(cpu.capacity) / 1024).max(100))
+        .collect())
 }
 
 /// The plugin's counters, as it writes them.
@@ -58,6 +69,8 @@ pub struct Totals {
     pub late_quanta: u64,
     /// vCPU time lost for good, in nanoseconds.
     pub lost_ns: u64,
+    /// The time that the instructions take, in nanoseconds.
+    pub busy_ns: u64,
 }
 
 impl Counters {
@@ -67,7 +80,8 @@ impl Counters {
     /// If it cannot be created.
     pub fn create(path: &Path) -> Result<Self, Error> {
         let file = File::create_new(path).map_err(io_error("create", path))?;
-        file.set_len((MAX_VCPUS * WORDS * size_of::<u64>()) as u64).map_err(io_error("size", path))?;
+        file.set_len((MAX_VCPUS * WORDS * size_of::<u64>()) as u64)
+            .map_err(io_error("size", path))?;
         let file = File::open(path).map_err(io_error("open", path))?;
         // SAFETY: the plugin keeps the file's size; single words are read, and that they change is the point.
         let map = unsafe { Mmap::map(&file) }.map_err(io_error("map", path))?;
@@ -81,16 +95,24 @@ impl Counters {
             .chunks_exact(8)
             .map(|bytes| u64::from_le_bytes(bytes.try_into().expect("chunks of eight bytes")))
             .collect();
-        words.chunks_exact(WORDS).fold(Totals::default(), |sum, vcpu| Totals {
-            instructions: sum.instructions + vcpu[0],
-            quanta: sum.quanta + vcpu[1],
-            late_quanta: sum.late_quanta + vcpu[2],
-            lost_ns: sum.lost_ns + vcpu[3],
-        })
+        words
+            .chunks_exact(WORDS)
+            .fold(Totals::default(), |sum, vcpu| Totals {
+                instructions: sum.instructions + vcpu[0],
+                quanta: sum.quanta + vcpu[1],
+                late_quanta: sum.late_quanta + vcpu[2],
+                lost_ns: sum.lost_ns + vcpu[3],
+                busy_ns: sum.busy_ns + vcpu[4],
+            })
     }
 }
 
 impl Totals {
+    /// The share of the time that the vCPUs wanted to run and could not, 0 to 1.
+    pub fn lost_share(&self) -> f64 {
+        self.lost_ns as f64 / (self.lost_ns + self.busy_ns).max(1) as f64
+    }
+
     /// What was counted since `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -98,6 +120,34 @@ impl Totals {
             quanta: self.quanta - earlier.quanta,
             late_quanta: self.late_quanta - earlier.late_quanta,
             lost_ns: self.lost_ns - earlier.lost_ns,
+            busy_ns: self.busy_ns - earlier.busy_ns,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_follow_capacities_exactly() {
+        let amp = Machine::load("amp-8").unwrap();
+        let rates = rates(&amp, Some(15)).unwrap();
+        assert_eq!((rates[0], rates[1], rates.len()), (15_000, 7_500, 8));
+        let error = super::rates(&Machine::load("core:2").unwrap(), None)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("[lab] mips"), "{error}");
+    }
+
+    #[test]
+    fn loss_is_measured_against_what_was_to_run() {
+        let idle_but_for_one = Totals {
+            lost_ns: 10,
+            busy_ns: 990,
+            ..Totals::default()
+        };
+        assert_eq!(idle_but_for_one.lost_share(), 0.01);
+        assert_eq!(Totals::default().lost_share(), 0.0);
     }
 }

@@ -24,9 +24,10 @@ const BOOT_DEADLINE: Duration = Duration::from_secs(90);
 const BOOT_ATTEMPTS: u32 = 2;
 /// Besides the console: a panic ends QEMU; the emulated clock is the host's; nothing that the kernel does
 /// on its own account (tests of its ciphers, statistics of memory accesses) runs beside what is measured.
-const KERNEL_COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable \
+const KERNEL_COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 oops=panic mitigations=off nokaslr tsc=reliable \
      cryptomgr.notests=1 damon_stat.enabled=0";
 const CONSOLE_LINES: usize = 25;
+const PANIC: &str = "Kernel panic";
 
 /// The kernel that guests boot.
 #[derive(Clone, Debug)]
@@ -48,21 +49,21 @@ impl Kernel {
         let [vmlinuz, config, release] = ["vmlinuz", "config", "release"].map(|name| folder.join(name));
         for path in [&vmlinuz, &config, &release] {
             if !path.is_file() {
-                return Err(Error::Missing { what: format!("the guest's kernel ({})", path.display()) });
+                return Err(Error::Missing {
+                    what: format!("the guest's kernel ({})", path.display()),
+                });
             }
         }
-        let release = fs::read_to_string(&release).map_err(io_error("read", &release))?.trim().to_string();
-        Ok(Self { vmlinuz, config, release })
+        let release = fs::read_to_string(&release)
+            .map_err(io_error("read", &release))?
+            .trim()
+            .to_string();
+        Ok(Self {
+            vmlinuz,
+            config,
+            release,
+        })
     }
-}
-
-/// What the governor counted during a request, and how long that was.
-#[derive(Clone, Copy, Debug)]
-pub struct Counted {
-    /// The counts.
-    pub totals: Totals,
-    /// The time.
-    pub took: Duration,
 }
 
 /// A running guest. Dropping it ends QEMU and removes its files.
@@ -91,30 +92,57 @@ impl Guest {
         }
     }
 
-    fn boot_once(machine: &Machine, rates: &[u32], kernel: &Kernel, image: &Image) -> Result<Self, Error> {
-        let folder = tempfile::Builder::new().prefix("threadwise-lab").tempdir().map_err(io_error("create", "a folder"))?;
+    fn boot_once(machine: &Machine, rates: &[u64], kernel: &Kernel, image: &Image) -> Result<Self, Error> {
+        let folder = tempfile::Builder::new()
+            .prefix("threadwise-lab")
+            .tempdir()
+            .map_err(io_error("create", "a folder"))?;
         let path = |name: &str| folder.path().join(name);
         image.write(&path("image.cpio"))?;
         let plugin = governor::build(folder.path())?;
         let listener = UnixListener::bind(path("port")).map_err(io_error("listen on", path("port")))?;
-        listener.set_nonblocking(true).map_err(io_error("listen on", path("port")))?;
+        listener
+            .set_nonblocking(true)
+            .map_err(io_error("listen on", path("port")))?;
         let counters = Counters::create(&path("counters"))?;
-        let mut qemu = qemu_command(machine, rates, kernel, folder.path(), &plugin)?.spawn().map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => Error::Missing { what: String::from("QEMU (qemu-system-x86_64)") },
-            _ => Error::Io { what: "start", path: PathBuf::from(QEMU), source },
-        })?;
+        let mut qemu = qemu_command(machine, rates, kernel, folder.path(), &plugin)?
+            .spawn()
+            .map_err(|source| match source.kind() {
+                io::ErrorKind::NotFound => Error::Missing {
+                    what: String::from("QEMU (qemu-system-x86_64)"),
+                },
+                _ => Error::Io {
+                    what: "start",
+                    path: PathBuf::from(QEMU),
+                    source,
+                },
+            })?;
         let stream = match accept(&listener, &mut qemu) {
             Ok(stream) => stream,
             Err(error) => {
                 end(&mut qemu);
                 let said = fs::read_to_string(path("qemu.log")).unwrap_or_default();
-                return Err(Error::Guest { what: format!("did not start: {error}"), console: said });
+                return Err(Error::Guest {
+                    what: format!("did not start: {error}"),
+                    console: said,
+                });
             }
         };
-        let mut guest = Self { qemu, port: BufReader::new(stream), counters, folder, release: String::new() };
+        let mut guest = Self {
+            qemu,
+            port: BufReader::new(stream),
+            counters,
+            folder,
+            release: String::new(),
+        };
         match guest.answer("boot", BOOT_DEADLINE)? {
             Response::Booted { kernel, nr_cpus } if nr_cpus == machine.nr_cpus() => guest.release = kernel,
-            other => return Err(guest.gone(format!("came up with something else than {} CPUs: {other:?}", machine.nr_cpus()))),
+            other => {
+                return Err(guest.gone(format!(
+                    "came up with something else than {} CPUs: {other:?}",
+                    machine.nr_cpus()
+                )));
+            }
         }
         Ok(guest)
     }
@@ -135,12 +163,17 @@ impl Guest {
     ///
     /// # Errors
     /// As [`Guest::ask`].
-    pub fn ask_counting(&mut self, request: &Request, settle: Duration, deadline: Duration) -> Result<(Response, Counted), Error> {
+    pub fn ask_counting(
+        &mut self,
+        request: &Request,
+        settle: Duration,
+        deadline: Duration,
+    ) -> Result<(Response, Totals), Error> {
         self.send(request)?;
         std::thread::sleep(settle);
-        let (before, started) = (self.totals(), Instant::now());
+        let before = self.totals();
         let response = self.receive(request, deadline)?;
-        Ok((response, Counted { totals: self.totals().since(&before), took: started.elapsed() }))
+        Ok((response, self.totals().since(&before)))
     }
 
     fn send(&mut self, request: &Request) -> Result<(), Error> {
@@ -181,23 +214,38 @@ impl Guest {
         self.counters.totals()
     }
 
-    /// The last lines of the guest's console.
+    /// The guest's console from its panic on, or else its last lines.
     pub fn console(&self) -> String {
         let bytes = fs::read(self.folder.path().join("console.log")).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).replace('\r', "");
         let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(CONSOLE_LINES)..].join("\n")
+        let last = lines.len().saturating_sub(CONSOLE_LINES);
+        let first = lines.iter().position(|line| line.contains(PANIC)).unwrap_or(last);
+        lines[first..]
+            .iter()
+            .take(CONSOLE_LINES)
+            .copied()
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     fn answer(&mut self, what: &str, deadline: Duration) -> Result<Response, Error> {
         let socket = self.port.get_mut();
-        socket.set_read_timeout(Some(deadline)).map_err(io_error("set a deadline on", PORT_NAME))?;
+        socket
+            .set_read_timeout(Some(deadline))
+            .map_err(io_error("set a deadline on", PORT_NAME))?;
         let mut line = String::new();
         match self.port.read_line(&mut line) {
             Ok(0) => Err(self.gone(String::from("went away"))),
-            Ok(_) => serde_json::from_str(&line).map_err(|error| self.gone(format!("said {line:?} ({error})"))),
+            Ok(_) => {
+                serde_json::from_str(&line).map_err(|error| self.gone(format!("said {line:?} ({error})")))
+            }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                Err(Error::Hung { what: what.to_string(), after: deadline, console: self.console() })
+                Err(Error::Hung {
+                    what: what.to_string(),
+                    after: deadline,
+                    console: self.console(),
+                })
             }
             Err(error) => Err(self.gone(format!("cannot be read from ({error})"))),
         }
@@ -207,7 +255,11 @@ impl Guest {
         // The console is written by QEMU's own thread; a panic message may still be on its way.
         std::thread::sleep(Duration::from_millis(200));
         let console = self.console();
-        let what = if console.contains("Kernel panic") { String::from("panicked") } else { what };
+        let what = if console.contains(PANIC) {
+            String::from("panicked")
+        } else {
+            what
+        };
         Error::Guest { what, console }
     }
 }
@@ -245,22 +297,52 @@ fn accept(listener: &UnixListener, qemu: &mut Child) -> io::Result<UnixStream> {
     }
 }
 
-fn qemu_command(machine: &Machine, rates: &[u32], kernel: &Kernel, folder: &Path, plugin: &Path) -> Result<Command, Error> {
-    let rates: Vec<String> = rates.iter().map(u32::to_string).collect();
+fn qemu_command(
+    machine: &Machine,
+    rates: &[u64],
+    kernel: &Kernel,
+    folder: &Path,
+    plugin: &Path,
+) -> Result<Command, Error> {
+    let rates: Vec<String> = rates.iter().map(u64::to_string).collect();
     let path = |name: &str| folder.join(name).display().to_string();
-    let log = fs::File::create(folder.join("qemu.log")).map_err(io_error("create", folder.join("qemu.log")))?;
+    let log =
+        fs::File::create(folder.join("qemu.log")).map_err(io_error("create", folder.join("qemu.log")))?;
     let mut command = Command::new(QEMU);
     command
-        .args(["-accel", "tcg,thread=multi", "-cpu", "max,vendor=GenuineIntel", "-m", "2G"])
+        .args([
+            "-accel",
+            "tcg,thread=multi",
+            "-cpu",
+            "max,vendor=GenuineIntel",
+            "-m",
+            "2G",
+        ])
         .args(["-smp", &smp(machine)])
         .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
-        .args(["-kernel", &kernel.vmlinuz.display().to_string(), "-initrd", &path("image.cpio")])
+        .args([
+            "-kernel",
+            &kernel.vmlinuz.display().to_string(),
+            "-initrd",
+            &path("image.cpio"),
+        ])
         .args(["-append", KERNEL_COMMAND_LINE])
         .args(["-serial", &format!("file:{}", path("console.log"))])
         .args(["-device", "virtio-serial-pci"])
         .args(["-chardev", &format!("socket,id=port,path={}", path("port"))])
-        .args(["-device", &format!("virtserialport,chardev=port,name={PORT_NAME}")])
-        .args(["-plugin", &format!("{},rates={},stats={}", plugin.display(), rates.join(":"), path("counters"))])
+        .args([
+            "-device",
+            &format!("virtserialport,chardev=port,name={PORT_NAME}"),
+        ])
+        .args([
+            "-plugin",
+            &format!(
+                "{},rates={},stats={}",
+                plugin.display(),
+                rates.join(":"),
+                path("counters")
+            ),
+        ])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log);
@@ -277,5 +359,9 @@ fn qemu_command(machine: &Machine, rates: &[u32], kernel: &Kernel, folder: &Path
 /// The topology for QEMU. Machines whose packages or cores differ in size have none.
 fn smp(machine: &Machine) -> String {
     let (packages, cores, cpus) = (machine.nr_packages(), machine.nr_cores(), machine.nr_cpus());
-    format!("{cpus},sockets={packages},cores={},threads={}", cores / packages, cpus / cores)
+    format!(
+        "{cpus},sockets={packages},cores={},threads={}",
+        cores / packages,
+        cpus / cores
+    )
 }

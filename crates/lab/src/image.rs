@@ -26,10 +26,15 @@ impl Image {
     /// Puts the host's file at a path of the guest, with its folders.
     pub fn add(&mut self, guest: impl AsRef<Path>, host: impl AsRef<Path>) {
         let guest = guest.as_ref().strip_prefix("/").unwrap_or(guest.as_ref());
-        for folder in guest.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
+        for folder in guest
+            .ancestors()
+            .skip(1)
+            .filter(|folder| !folder.as_os_str().is_empty())
+        {
             self.files.entry(folder.to_path_buf()).or_insert(None);
         }
-        self.files.insert(guest.to_path_buf(), Some(host.as_ref().to_path_buf()));
+        self.files
+            .insert(guest.to_path_buf(), Some(host.as_ref().to_path_buf()));
     }
 
     /// Puts a program into the guest's /bin, and the libraries that it loads where it looks for them.
@@ -38,10 +43,15 @@ impl Image {
     /// If the program is not there or `ldd` cannot be run.
     pub fn add_program(&mut self, name: &str, host: &Path) -> Result<(), Error> {
         if !host.is_file() {
-            return Err(Error::Missing { what: format!("the program {}", host.display()) });
+            return Err(Error::Missing {
+                what: format!("the program {}", host.display()),
+            });
         }
         self.add(Path::new("bin").join(name), host);
-        let output = Command::new("ldd").arg(host).output().map_err(io_error("run ldd on", host))?;
+        let output = Command::new("ldd")
+            .arg(host)
+            .output()
+            .map_err(io_error("run ldd on", host))?;
         for library in libraries(&String::from_utf8_lossy(&output.stdout)) {
             self.add(&library, &library);
         }
@@ -58,7 +68,10 @@ impl Image {
             for (inode, (name, host)) in self.files.iter().enumerate() {
                 let (mode, content) = match host {
                     None => (DIRECTORY, Vec::new()),
-                    Some(host) => (EXECUTABLE, fs::read(host).map_err(|e| io::Error::other(format!("{}: {e}", host.display())))?),
+                    Some(host) => (
+                        EXECUTABLE,
+                        fs::read(host).map_err(|e| io::Error::other(format!("{}: {e}", host.display())))?,
+                    ),
                 };
                 let mut file = NewcBuilder::new(&name.to_string_lossy())
                     .ino(inode as u32 + 1)
@@ -76,7 +89,10 @@ impl Image {
 
 /// The absolute paths in what ldd prints: `libc.so.6 => /lib/... (0x...)` or `/lib64/ld-linux... (0x...)`.
 fn libraries(ldd: &str) -> Vec<PathBuf> {
-    ldd.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect()
+    ldd.split_whitespace()
+        .filter(|word| word.starts_with('/'))
+        .map(PathBuf::from)
+        .collect()
 }
 
 #[cfg(test)]
@@ -89,7 +105,10 @@ mod tests {
                    \t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
         assert_eq!(
             libraries(ldd),
-            [PathBuf::from("/lib/x86_64-linux-gnu/libelf.so.1"), PathBuf::from("/lib64/ld-linux-x86-64.so.2")]
+            [
+                PathBuf::from("/lib/x86_64-linux-gnu/libelf.so.1"),
+                PathBuf::from("/lib64/ld-linux-x86-64.so.2")
+            ]
         );
         assert!(libraries("\tstatically linked\n").is_empty());
     }
@@ -102,13 +121,22 @@ mod tests {
         let mut image = Image::default();
         image.add("/usr/share/hello", &content);
         image.write(&archive).unwrap();
-        let listed = Command::new("cpio").arg("-t").stdin(File::open(&archive).unwrap()).output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&listed.stdout), "usr\nusr/share\nusr/share/hello\n");
+        let listed = Command::new("cpio")
+            .arg("-t")
+            .stdin(File::open(&archive).unwrap())
+            .output()
+            .unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&listed.stdout),
+            "usr\nusr/share\nusr/share/hello\n"
+        );
     }
 
     #[test]
     fn a_missing_program_is_named() {
-        let error = Image::default().add_program("x", Path::new("/no/such/program")).unwrap_err();
+        let error = Image::default()
+            .add_program("x", Path::new("/no/such/program"))
+            .unwrap_err();
         assert!(error.to_string().contains("/no/such/program"), "{error}");
     }
 }

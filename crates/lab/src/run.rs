@@ -12,15 +12,15 @@ use threadwise_machine::Machine;
 use threadwise_workload::synthetic;
 
 use crate::error::Error;
-use crate::experiment::{Experiment, Scheduler, find_program};
+use crate::experiment::{Experiment, Program, Scheduler, find_program};
 use crate::guest::{Guest, Kernel};
 use crate::image::Image;
 use crate::protocol::{Output, Request, Response};
 
-/// A run during which more of the emulated CPUs' time than this was lost is void.
-pub const LOST_LIMIT: f64 = 0.005;
+/// A run during which more than this of the time that the emulated CPUs wanted to run was lost is void.
+pub const LOST_LIMIT: f64 = 0.01;
 /// How often a void run is repeated before the experiment is given up.
-const ATTEMPTS: u32 = 6;
+const ATTEMPTS: u32 = 8;
 /// From the request to the start of the programs: enough to load them at 20 MIPS.
 const START_DELAY: Duration = Duration::from_millis(500);
 const SCHEDULER_DEADLINE: Duration = Duration::from_secs(120);
@@ -38,9 +38,9 @@ pub struct Sample {
     pub run: Vec<String>,
     /// Each program's performance: work units a second, or one over seconds.
     pub performance: Vec<f64>,
-    /// The share of CPU time that was idle, start and end of the programs included.
+    /// The share of CPU time that was idle from the common start to the end of the last program.
     pub idle: f64,
-    /// The share of the CPUs' time that the host could not deliver.
+    /// The share of the time that the CPUs wanted to run and the host could not deliver.
     pub lost: f64,
     /// The share of quanta that came late, but could be caught up.
     pub late: f64,
@@ -91,7 +91,11 @@ pub enum Progress<'a> {
 /// # Errors
 /// A wrong experiment, or a guest that does not come up. What goes wrong later is in the [`Outcome`]:
 /// a guest that fails, a scheduler that is thrown out, a host that cannot keep up.
-pub fn run(experiment: &Experiment, kernel: &Kernel, mut watch: impl FnMut(Progress)) -> Result<Outcome, Error> {
+pub fn run(
+    experiment: &Experiment,
+    kernel: &Kernel,
+    mut watch: impl FnMut(Progress),
+) -> Result<Outcome, Error> {
     let machine = Machine::load(&experiment.machine)?;
     let mut image = base_image(kernel)?;
     for name in experiment.foreign_programs() {
@@ -101,12 +105,24 @@ pub fn run(experiment: &Experiment, kernel: &Kernel, mut watch: impl FnMut(Progr
     let guest = Guest::boot(&machine, experiment.mips, kernel, &image)?;
     let release = guest.release.clone();
     let mut samples = Vec::new();
-    let mut session = Session { guest, experiment, machine: &machine, current: None };
+    let mut session = Session {
+        guest,
+        experiment,
+        machine: &machine,
+        current: None,
+    };
     let failure = session.all_rounds(&mut samples, &mut watch).err();
     if failure.is_none() {
         session.guest.power_off();
     }
-    let capacity = |fold: fn(u32, u32) -> u32| machine.cpus().iter().map(|cpu| cpu.capacity).reduce(fold).unwrap_or(1024);
+    let capacity = |fold: fn(u32, u32) -> u32| {
+        machine
+            .cpus()
+            .iter()
+            .map(|cpu| cpu.capacity)
+            .reduce(fold)
+            .unwrap_or(1024)
+    };
     let measurement = Measurement {
         experiment: experiment.clone(),
         machine: machine.name().to_string(),
@@ -124,13 +140,22 @@ pub fn run(experiment: &Experiment, kernel: &Kernel, mut watch: impl FnMut(Progr
 /// If one of them is missing.
 pub fn base_image(kernel: &Kernel) -> Result<Image, Error> {
     let mut image = Image::default();
-    let own = std::env::current_exe().map_err(|source| Error::Io { what: "find", path: "this program".into(), source })?;
+    let own = std::env::current_exe().map_err(|source| Error::Io {
+        what: "find",
+        path: "this program".into(),
+        source,
+    })?;
     image.add_program("threadwise", &own)?;
     image.add("init", &own);
-    let busybox = find_program("busybox").ok_or_else(|| Error::Missing { what: String::from("busybox (busybox-static)") })?;
+    let busybox = find_program("busybox").ok_or_else(|| Error::Missing {
+        what: String::from("busybox (busybox-static)"),
+    })?;
     image.add_program("busybox", &busybox)?;
     image.add_program("sh", &busybox)?;
-    image.add(Path::new("boot").join(format!("config-{}", kernel.release)), &kernel.config);
+    image.add(
+        Path::new("boot").join(format!("config-{}", kernel.release)),
+        &kernel.config,
+    );
     Ok(image)
 }
 
@@ -142,13 +167,19 @@ pub fn add_foreign(image: &mut Image, name: &str) -> Result<(), Error> {
     if ["threadwise", "busybox", "sh"].contains(&name) {
         return Ok(());
     }
-    let host = find_program(name).ok_or_else(|| Error::Missing { what: format!("the program {name}") })?;
+    let host = find_program(name).ok_or_else(|| Error::Missing {
+        what: format!("the program {name}"),
+    })?;
     image.add_program(name, &host)
 }
 
 /// The order turns in every round, so that neither scheduler always comes after the other.
 fn alternating(schedulers: &[Scheduler], round: u32) -> Vec<&Scheduler> {
-    if round.is_multiple_of(2) { schedulers.iter().collect() } else { schedulers.iter().rev().collect() }
+    if round.is_multiple_of(2) {
+        schedulers.iter().collect()
+    } else {
+        schedulers.iter().rev().collect()
+    }
 }
 
 struct Session<'a> {
@@ -160,7 +191,11 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    fn all_rounds(&mut self, samples: &mut Vec<Sample>, watch: &mut impl FnMut(Progress)) -> Result<(), Error> {
+    fn all_rounds(
+        &mut self,
+        samples: &mut Vec<Sample>,
+        watch: &mut impl FnMut(Progress),
+    ) -> Result<(), Error> {
         let experiment = self.experiment;
         let total = experiment.rounds * (experiment.schedulers.len() * experiment.runs.len()) as u32;
         let mut number = 0;
@@ -184,20 +219,30 @@ impl<'a> Session<'a> {
         watch(Progress::Switching(&scheduler.name));
         self.stop_current()?;
         if !scheduler.command.is_empty() {
-            self.guest.ask(&Request::StartScheduler { command: scheduler.command.clone() }, SCHEDULER_DEADLINE)?;
+            self.guest.ask(
+                &Request::StartScheduler {
+                    command: scheduler.command.clone(),
+                },
+                SCHEDULER_DEADLINE,
+            )?;
             self.current = Some(scheduler);
         }
         Ok(())
     }
 
     fn stop_current(&mut self) -> Result<(), Error> {
-        let Some(scheduler) = self.current.take() else { return Ok(()) };
+        let Some(scheduler) = self.current.take() else {
+            return Ok(());
+        };
         match self.guest.ask(&Request::StopScheduler, SCHEDULER_DEADLINE)? {
             Response::SchedulerStopped { status: Some(0), .. } => Ok(()),
-            Response::SchedulerStopped { log, status } => {
-                Err(Error::InGuest(format!("{} ended with {status:?}:\n{log}", scheduler.name)))
-            }
-            other => Err(Error::InGuest(format!("an unexpected answer to stopping: {other:?}"))),
+            Response::SchedulerStopped { log, status } => Err(Error::InGuest(format!(
+                "{} ended with {status:?}:\n{log}",
+                scheduler.name
+            ))),
+            other => Err(Error::InGuest(format!(
+                "an unexpected answer to stopping: {other:?}"
+            ))),
         }
     }
 
@@ -234,29 +279,46 @@ impl<'a> Session<'a> {
         let programs: Vec<_> = run.iter().map(|name| self.experiment.program(name)).collect();
         let seed = self.experiment.seed + u64::from(round);
         let request = Request::Run {
-            commands: programs.iter().map(|program| program.command(self.experiment, self.machine, seed)).collect(),
+            commands: programs
+                .iter()
+                .map(|program| program.command(self.experiment, self.machine, seed))
+                .collect(),
             start_delay_ns: START_DELAY.as_nanos() as u64,
         };
         // Synthetic programs start together after the delay, and end when they were told to.
         let (settle, deadline) = if programs.iter().all(|program| program.synthetic.is_some()) {
-            (START_DELAY, START_DELAY + Duration::from_secs_f64(self.experiment.seconds * 2.0 + 20.0))
+            (
+                START_DELAY,
+                START_DELAY + Duration::from_secs_f64(self.experiment.seconds * 2.0 + 20.0),
+            )
         } else {
             (Duration::ZERO, COMMAND_DEADLINE)
         };
         let (answer, counted) = self.guest.ask_counting(&request, settle, deadline)?;
-        let Response::Ran { outputs, idle, scheduler_lost } = answer else {
-            return Err(Error::InGuest(format!("an unexpected answer to a run: {answer:?}")));
+        let Response::Ran {
+            outputs,
+            idle,
+            scheduler_lost,
+        } = answer
+        else {
+            return Err(Error::InGuest(format!(
+                "an unexpected answer to a run: {answer:?}"
+            )));
         };
         let label = run.join(" + ");
         if let Some(log) = scheduler_lost {
-            return Err(Error::ThrownOut { scheduler: scheduler.name.clone(), run: label, log });
+            return Err(Error::ThrownOut {
+                scheduler: scheduler.name.clone(),
+                run: label,
+                log,
+            });
         }
         let performance = programs
             .iter()
             .zip(&outputs)
-            .map(|(program, output)| performance(output, program.synthetic.is_some(), &program.name))
+            .map(|(program, output)| performance(output, program))
             .collect::<Result<_, _>>()?;
-        let lost = counted.totals.lost_ns as f64 / (counted.took.as_nanos() as f64 * self.machine.nr_cpus() as f64);
+        let lost = counted.lost_share();
         Ok(Sample {
             round,
             scheduler: scheduler.name.clone(),
@@ -264,23 +326,45 @@ impl<'a> Session<'a> {
             performance,
             idle,
             lost,
-            late: counted.totals.late_quanta as f64 / counted.totals.quanta.max(1) as f64,
+            late: counted.late_quanta as f64 / counted.quanta.max(1) as f64,
             void: lost > LOST_LIMIT,
         })
     }
 }
 
-/// Work a second of a synthetic benchmark, or one over the seconds that a command took.
-fn performance(output: &Output, synthetic: bool, name: &str) -> Result<f64, Error> {
+/// Work a second of a synthetic benchmark, or one over the seconds that a command says or takes.
+fn performance(output: &Output, program: &Program) -> Result<f64, Error> {
+    let name = &program.name;
     if output.status != Some(0) {
-        return Err(Error::InGuest(format!("{name} ended with {:?}: {}{}", output.status, output.stderr, output.stdout)));
+        let said = format!("{}{}", output.stderr, output.stdout);
+        return Err(Error::InGuest(format!(
+            "{name} ended with {:?}: {said}",
+            output.status
+        )));
     }
-    if !synthetic {
+    if program.synthetic.is_some() {
+        let report: synthetic::Report = serde_json::from_str(&output.stdout)
+            .map_err(|error| Error::InGuest(format!("{name} reported {:?} ({error})", output.stdout)))?;
+        return Ok(report.work_units_per_s);
+    }
+    let Some(label) = &program.time_label else {
         return Ok(1e9 / output.elapsed_ns as f64);
-    }
-    let report: synthetic::Report = serde_json::from_str(&output.stdout)
-        .map_err(|error| Error::InGuest(format!("{name} reported {:?} ({error})", output.stdout)))?;
-    Ok(report.work_units_per_s)
+    };
+    number_after(label, &output.stdout)
+        .filter(|&seconds| seconds > 0.0)
+        .map(|seconds| 1.0 / seconds)
+        .ok_or_else(|| {
+            Error::InGuest(format!(
+                "{name} printed no seconds after {label:?}: {:?}",
+                output.stdout
+            ))
+        })
+}
+
+/// The number that follows the label in the text.
+fn number_after(label: &str, text: &str) -> Option<f64> {
+    let (_, after) = text.split_once(label)?;
+    after.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -288,23 +372,55 @@ mod tests {
     use super::*;
 
     fn output(status: Option<i32>) -> Output {
-        Output { status, stdout: String::from("x"), stderr: String::from("no memory"), elapsed_ns: 500_000_000 }
+        Output {
+            status,
+            stdout: String::from("x"),
+            stderr: String::from("no memory"),
+            elapsed_ns: 500_000_000,
+        }
     }
 
     #[test]
     fn rounds_alternate() {
-        let named = |name: &str| Scheduler { name: name.into(), command: Vec::new() };
+        let named = |name: &str| Scheduler {
+            name: name.into(),
+            command: Vec::new(),
+        };
         let both = [named("a"), named("b")];
-        let order = |round| alternating(&both, round).iter().map(|s| s.name.as_str()).collect::<String>();
+        let order = |round| {
+            alternating(&both, round)
+                .iter()
+                .map(|s| s.name.as_str())
+                .collect::<String>()
+        };
         assert_eq!([order(0), order(1), order(2)], ["ab", "ba", "ab"]);
     }
 
     #[test]
     fn a_failed_program_is_no_sample() {
-        let error = performance(&output(Some(1)), false, "A").unwrap_err().to_string();
-        assert!(error.contains("A ended with") && error.contains("no memory"), "{error}");
-        assert!(performance(&output(None), false, "A").is_err());
-        assert!(performance(&output(Some(0)), true, "A").is_err(), "x is no report");
-        assert_eq!(performance(&output(Some(0)), false, "A").unwrap(), 2.0);
+        let command = |time_label: Option<&str>| Program {
+            name: "A".into(),
+            synthetic: None,
+            command: vec!["a".into()],
+            time_label: time_label.map(String::from),
+        };
+        let error = performance(&output(Some(1)), &command(None))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("A ended with") && error.contains("no memory"),
+            "{error}"
+        );
+        assert!(performance(&output(None), &command(None)).is_err());
+        assert_eq!(performance(&output(Some(0)), &command(None)).unwrap(), 2.0);
+        assert!(
+            performance(&output(Some(0)), &command(Some("Time:"))).is_err(),
+            "it printed x"
+        );
+        let timed = Output {
+            stdout: "  Total time: 0.250 [sec]\n".into(),
+            ..output(Some(0))
+        };
+        assert_eq!(performance(&timed, &command(Some("Total time:"))).unwrap(), 4.0);
     }
 }

@@ -13,7 +13,8 @@ pub fn render(evaluation: &Evaluation) -> String {
     let measurement = &evaluation.measurement;
     let experiment = &measurement.experiment;
     let mut text = String::new();
-    let mut line = |args: std::fmt::Arguments| writeln!(text, "{args}").expect("writing to a string cannot fail");
+    let mut line =
+        |args: std::fmt::Arguments| writeln!(text, "{args}").expect("writing to a string cannot fail");
     line(format_args!("{}: {}", experiment.name, experiment.description));
     line(format_args!(
         "[lab] machine {}, Linux {}, {} rounds of {} s, seeds from {}, {} of {} runs void and repeated",
@@ -32,8 +33,8 @@ pub fn render(evaluation: &Evaluation) -> String {
     line(format_args!(
         "\nEach ± and [from, to] is a 95 % confidence interval over the rounds. A scheduler's gain compares it with {}\n\
          in the same round of the same boot. Speedup: a program's throughput here over its throughput alone under the\n\
-         same scheduler. Fairness: the smaller speedup over the larger; 1 is fair. Jitter: how much the time for the\n\
-         same work varies. Bound: what the two boosts of the paper reach with perfect sharing (fluid model).",
+         same scheduler. Fairness: the smaller speedup over the larger; 1 is fair. Jitter: how much the time for a\n\
+         unit of work varies between rounds. Bound: what the two boosts of the paper reach with perfect sharing (fluid model).",
         experiment.schedulers[0].name
     ));
     text
@@ -51,7 +52,13 @@ fn table(run: &RunResult) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     let unit = if run.in_work_units { "1000 units/s" } else { "1/s" };
-    let mut header = vec![String::from("scheduler"), unit.to_string(), String::from("gain"), String::from("idle"), String::from("jitter")];
+    let mut header = vec![
+        String::from("scheduler"),
+        unit.to_string(),
+        String::from("gain"),
+        String::from("idle"),
+        String::from("jitter"),
+    ];
     if together {
         header.extend(run.run.iter().map(|name| format!("speedup {name}")));
         header.extend(["fairness", "of bound"].map(String::from));
@@ -71,7 +78,13 @@ fn row(run: &RunResult, result: &SchedulerResult, together: bool) -> Vec<String>
     let worst_jitter = result.jitter.iter().copied().fold(0.0, f64::max);
     let mut row = vec![
         result.scheduler.clone(),
-        format!("{:.*} ± {:.*}", digits(run), result.total.mean * scale, digits(run), result.total.ci95 * scale),
+        format!(
+            "{:.*} ± {:.*}",
+            digits(run),
+            result.total.mean * scale,
+            digits(run),
+            result.total.ci95 * scale
+        ),
         result.over_baseline.as_ref().map_or_else(String::new, gain),
         format!("{:.1} %", result.idle.mean * 100.0),
         format!("{worst_jitter:.3}"),
@@ -79,7 +92,7 @@ fn row(run: &RunResult, result: &SchedulerResult, together: bool) -> Vec<String>
     if together {
         row.extend(result.speedups.iter().map(plus_minus));
         row.push(result.fairness.as_ref().map_or_else(String::new, plus_minus));
-        row.push(result.share_of_bound.map_or_else(String::new, |share| format!("{:.1} %", share * 100.0)));
+        row.push(result.share_of_bound.as_ref().map_or_else(String::new, percent));
     }
     row
 }
@@ -92,9 +105,32 @@ fn plus_minus(summary: &Summary) -> String {
     format!("{:.3} ± {:.3}", summary.mean, summary.ci95)
 }
 
+fn percent(share: &Summary) -> String {
+    format!("{:.1} ± {:.1} %", share.mean * 100.0, share.ci95 * 100.0)
+}
+
 /// A ratio as a gain in percent, marked where its interval excludes none.
 fn gain(ratio: &RatioSummary) -> String {
     let percent = |value: f64| (value - 1.0) * 100.0;
-    let mark = if ratio.excludes_one() { "" } else { " (none)" };
-    format!("{:+.1} % [{:+.1}, {:+.1}]{mark}", percent(ratio.ratio), percent(ratio.low), percent(ratio.high))
+    let mark = if ratio.excludes_one() {
+        ""
+    } else {
+        " (within noise)"
+    };
+    format!(
+        "{:+.1} % [{:+.1}, {:+.1}]{mark}",
+        percent(ratio.ratio),
+        percent(ratio.low),
+        percent(ratio.high)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::evaluate::{evaluate, tests::measurement};
+
+    #[test]
+    fn the_table_reads_like_this() {
+        insta::assert_snapshot!(super::render(&evaluate(measurement()).unwrap()));
+    }
 }

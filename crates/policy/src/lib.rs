@@ -11,14 +11,17 @@ mod ffi {
     use super::{Task, Tunables};
 
     unsafe extern "C" {
-        pub fn tw_native_ready_add(group: *mut u64, tid: u32) -> u64;
-        pub fn tw_native_ready_sub(group: *mut u64, tid: u32) -> u64;
-        pub safe fn tw_native_nr_ready(ready: u64) -> u32;
-        pub safe fn tw_native_last_ready(ready: u64) -> u32;
-        pub safe fn tw_native_class_of(ready: u64, bound_kernel_thread: u32, senior: u32, tun: &Tunables) -> u32;
+        pub fn tw_native_ready_add(group: *mut u64) -> u64;
+        pub fn tw_native_ready_sub(group: *mut u64) -> u64;
+        pub safe fn tw_native_class_of(
+            ready: u64,
+            bound_kernel_thread: u32,
+            senior: u32,
+            tun: &Tunables,
+        ) -> u32;
         pub safe fn tw_native_vtime_charge(vtime: u64, ran_ns: u64, weight: u32) -> u64;
-        pub safe fn tw_native_vtime_forgive(vtime: u64, now: u64, class: u32, tun: &Tunables) -> u64;
-        pub safe fn tw_native_vtime_on_wakeup(vtime: u64, now: u64, tun: &Tunables) -> u64;
+        pub safe fn tw_native_vtime_bound(vtime: u64, now: u64, class: u32, woke: u32, tun: &Tunables)
+        -> u64;
         pub safe fn tw_native_key(task: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_yields(running: &Task, waiting_key: u64, tun: &Tunables) -> u32;
@@ -29,38 +32,22 @@ mod ffi {
 #[derive(Debug, Default)]
 pub struct Group(AtomicU64);
 
-/// A group's ready word at one instant: how many threads are ready, and which if it is one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ready(u64);
-
 impl Group {
-    /// A thread became runnable; `tid` is below 2^22. Returns the word after it.
-    pub fn add(&self, tid: u32) -> Ready {
+    /// A thread became runnable. Returns how many are ready after it.
+    pub fn add(&self) -> u64 {
         // SAFETY: the pointer is valid, and the callee changes it with one atomic instruction.
-        Ready(unsafe { ffi::tw_native_ready_add(self.0.as_ptr(), tid) })
+        unsafe { ffi::tw_native_ready_add(self.0.as_ptr()) }
     }
 
-    /// A thread is no longer runnable. Returns the word after it.
-    pub fn sub(&self, tid: u32) -> Ready {
+    /// A thread is no longer runnable. Returns how many are ready after it.
+    pub fn sub(&self) -> u64 {
         // SAFETY: as in `add`.
-        Ready(unsafe { ffi::tw_native_ready_sub(self.0.as_ptr(), tid) })
+        unsafe { ffi::tw_native_ready_sub(self.0.as_ptr()) }
     }
 
-    /// The word now.
-    pub fn ready(&self) -> Ready {
-        Ready(self.0.load(Ordering::SeqCst))
-    }
-}
-
-impl Ready {
-    /// How many threads are ready.
-    pub fn count(self) -> u32 {
-        ffi::tw_native_nr_ready(self.0)
-    }
-
-    /// The id of the only ready thread.
-    pub fn last(self) -> Option<u32> {
-        Some(ffi::tw_native_last_ready(self.0)).filter(|&tid| tid != 0)
+    /// How many threads are ready now.
+    pub fn nr_ready(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
     }
 }
 
@@ -102,14 +89,16 @@ pub struct Tunables {
     pub senior_boost_ns: u64,
     /// How far from the current vtime a waking task may be.
     pub vtime_window_ns: u64,
+    /// How far from the current vtime any task may be.
+    pub vtime_lag_ns: u64,
     /// At most so many ready threads, and the thread group is serial.
     pub serial_threshold: u32,
 }
 
 impl Tunables {
-    /// The class of a user's task, of the senior program or another, in a group with this ready word.
-    pub fn class_of(&self, ready: Ready, senior: bool) -> Class {
-        match ffi::tw_native_class_of(ready.0, 0, u32::from(senior), self) {
+    /// The class of a user's task, of the senior program or another, in a group with so many ready threads.
+    pub fn class_of(&self, nr_ready: u64, senior: bool) -> Class {
+        match ffi::tw_native_class_of(nr_ready, 0, u32::from(senior), self) {
             0 => Class::Kernel,
             1 => Class::Serial,
             2 => Class::Senior,
@@ -117,14 +106,9 @@ impl Tunables {
         }
     }
 
-    /// The vtime of a task that ran ahead of the vtime `now` because it was boosted as serial.
-    pub fn vtime_forgive(&self, vtime: u64, now: u64, class: Class) -> u64 {
-        ffi::tw_native_vtime_forgive(vtime, now, class as u32, self)
-    }
-
-    /// The vtime of a task that comes back from sleep at the vtime `now`.
-    pub fn vtime_on_wakeup(&self, vtime: u64, now: u64) -> u64 {
-        ffi::tw_native_vtime_on_wakeup(vtime, now, self)
+    /// The vtime, kept near the vtime `now`; nearer for a task that woke up.
+    pub fn vtime_bound(&self, vtime: u64, now: u64, class: Class, woke: bool) -> u64 {
+        ffi::tw_native_vtime_bound(vtime, now, class as u32, u32::from(woke), self)
     }
 
     /// The task's position among those who wait: the smaller goes first.

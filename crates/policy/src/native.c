@@ -3,32 +3,22 @@
 #include "../../../policy/order.h"
 
 _Static_assert(sizeof(struct tw_group) == 8, "crates/policy/src/lib.rs has the same layout");
-_Static_assert(sizeof(struct tw_tunables) == 48, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_tunables) == 56, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_task) == 16, "crates/policy/src/lib.rs has the same layout");
 
-u64 tw_native_ready_add(struct tw_group *group, u32 tid)
+u64 tw_native_ready_add(struct tw_group *group)
 {
-	return tw_ready_add(group, tid);
+	return tw_ready_add(group);
 }
 
-u64 tw_native_ready_sub(struct tw_group *group, u32 tid)
+u64 tw_native_ready_sub(struct tw_group *group)
 {
-	return tw_ready_sub(group, tid);
+	return tw_ready_sub(group);
 }
 
-u32 tw_native_nr_ready(u64 ready)
+u32 tw_native_class_of(u64 nr_ready, u32 bound_kernel_thread, u32 senior, const struct tw_tunables *tun)
 {
-	return tw_nr_ready(ready);
-}
-
-u32 tw_native_last_ready(u64 ready)
-{
-	return tw_last_ready(ready);
-}
-
-u32 tw_native_class_of(u64 ready, u32 bound_kernel_thread, u32 senior, const struct tw_tunables *tun)
-{
-	return tw_class_of(ready, bound_kernel_thread, senior, tun);
+	return tw_class_of(nr_ready, bound_kernel_thread, senior, tun);
 }
 
 u64 tw_native_vtime_charge(u64 vtime, u64 ran_ns, u32 weight)
@@ -36,14 +26,9 @@ u64 tw_native_vtime_charge(u64 vtime, u64 ran_ns, u32 weight)
 	return tw_vtime_charge(vtime, ran_ns, weight);
 }
 
-u64 tw_native_vtime_forgive(u64 vtime, u64 now, u32 class, const struct tw_tunables *tun)
+u64 tw_native_vtime_bound(u64 vtime, u64 now, u32 class, u32 woke, const struct tw_tunables *tun)
 {
-	return tw_vtime_forgive(vtime, now, class, tun);
-}
-
-u64 tw_native_vtime_on_wakeup(u64 vtime, u64 now, const struct tw_tunables *tun)
-{
-	return tw_vtime_on_wakeup(vtime, now, tun);
+	return tw_vtime_bound(vtime, now, class, woke, tun);
 }
 
 u64 tw_native_key(const struct tw_task *task, const struct tw_tunables *tun)
@@ -51,7 +36,8 @@ u64 tw_native_key(const struct tw_task *task, const struct tw_tunables *tun)
 	return tw_key(task, tun);
 }
 
-u32 tw_native_preempts(const struct tw_task *waking, const struct tw_task *running, const struct tw_tunables *tun)
+u32 tw_native_preempts(const struct tw_task *waking, const struct tw_task *running,
+		       const struct tw_tunables *tun)
 {
 	return tw_preempts(waking, running, tun);
 }

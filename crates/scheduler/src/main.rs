@@ -49,7 +49,11 @@ fn run(options: Options) -> Result<()> {
         .with_writer(std::io::stderr)
         .with_target(false)
         .without_time()
-        .with_max_level(if options.verbose { tracing::Level::DEBUG } else { tracing::Level::INFO })
+        .with_max_level(if options.verbose {
+            tracing::Level::DEBUG
+        } else {
+            tracing::Level::INFO
+        })
         .init();
     let shutdown = Arc::new(AtomicBool::new(false));
     let flag = shutdown.clone();

@@ -20,6 +20,9 @@ use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::options::{Fault, Options};
 use crate::stats::{self, Metrics};
 
+/// How far vtimes may lie apart. Long against a tick, short against what anybody would call starving.
+const LAG_NS: u64 = 100_000_000;
+
 const STATE: &str = "/sys/kernel/sched_ext/state";
 
 /// Refuses early, with the remedy, what would otherwise fail deep inside libbpf.
@@ -72,7 +75,11 @@ impl<'a> Scheduler<'a> {
             bpf_intf::tw_limits_TW_MAX_CPUS
         );
         skel.struct_ops.threadwise_ops_mut().exit_dump_len = options.exit_dump_len;
-        let rodata = skel.maps.rodata_data.as_mut().context("the BPF object has no rodata")?;
+        let rodata = skel
+            .maps
+            .rodata_data
+            .as_mut()
+            .context("the BPF object has no rodata")?;
         rodata.nr_cpus = nr_cpus;
         rodata.fault = match options.inject_fault {
             None => bpf_intf::tw_fault_TW_FAULT_NONE,
@@ -85,6 +92,7 @@ impl<'a> Scheduler<'a> {
         rodata.tunables.senior_boost_ns = options.senior_boost_us * 1000;
         rodata.tunables.serial_boost_ns = options.serial_boost_us * 1000;
         rodata.tunables.vtime_window_ns = options.slice_us * 1000;
+        rodata.tunables.vtime_lag_ns = LAG_NS;
         rodata.tunables.serial_threshold = options.serial_threshold;
         skel.maps.groups.set_max_entries(pid_max()?)?;
 
@@ -93,9 +101,18 @@ impl<'a> Scheduler<'a> {
         let stats = StatsServer::new(stats::server_data()).launch()?;
         // SAFETY: the map lives as long as the skeleton, its size never changes, and whole words are
         // read at once; that the kernel writes them meanwhile is what is wanted.
-        let groups = unsafe { MmapOptions::new().len(pid_max()? as usize * size_of::<u64>()).map(&skel.maps.groups.as_fd()) }
-            .context("cannot map the thread groups")?;
-        Ok(Self { skel, link, stats, groups })
+        let groups = unsafe {
+            MmapOptions::new()
+                .len(pid_max()? as usize * size_of::<u64>())
+                .map(&skel.maps.groups.as_fd())
+        }
+        .context("cannot map the thread groups")?;
+        Ok(Self {
+            skel,
+            link,
+            stats,
+            groups,
+        })
     }
 
     /// Answers requests for statistics until told to stop or thrown out, then detaches and says why.
@@ -109,26 +126,44 @@ impl<'a> Scheduler<'a> {
             }
         }
         drop(self.link.take());
+        // Why it ended matters more than what it left.
+        let exit = uei_report!(&self.skel, uei)?;
         self.check_counts()?;
-        uei_report!(&self.skel, uei)
+        Ok(exit)
     }
 
     /// After the last task has left, every thread group must count zero ready threads.
     fn check_counts(&self) -> Result<()> {
-        let left: Vec<String> =
-            self.ready_words().iter().map(|(tgid, word)| format!("{tgid}: {}", word >> 40)).collect();
-        ensure!(left.is_empty(), "ready counts drifted; after detaching these thread groups are left: {left:?}");
+        let left: Vec<String> = self
+            .ready_groups()
+            .iter()
+            .map(|(tgid, nr_ready)| format!("{tgid}: {nr_ready}"))
+            .collect();
+        ensure!(
+            left.is_empty(),
+            "ready counts drifted; after detaching these thread groups are left: {left:?}"
+        );
         Ok(())
     }
 
     fn metrics(&self) -> Result<Metrics> {
-        let bss = self.skel.maps.bss_data.as_ref().context("the BPF object has no bss")?;
+        let bss = self
+            .skel
+            .maps
+            .bss_data
+            .as_ref()
+            .context("the BPF object has no bss")?;
         let sum = |stat: u32| bss.cpu_ctxs.iter().map(|cpu| cpu.stats[stat as usize]).sum();
-        let threshold = self.skel.maps.rodata_data.as_ref().map_or(2, |rodata| rodata.tunables.serial_threshold);
+        let threshold = self
+            .skel
+            .maps
+            .rodata_data
+            .as_ref()
+            .map_or(2, |rodata| rodata.tunables.serial_threshold);
         let (mut ready, mut parallel_programs) = (0, 0);
-        for (_, word) in self.ready_words() {
-            ready += word >> 40;
-            parallel_programs += u64::from(word >> 40 > u64::from(threshold));
+        for (_, nr_ready) in self.ready_groups() {
+            ready += nr_ready;
+            parallel_programs += u64::from(nr_ready > u64::from(threshold));
         }
         Ok(Metrics {
             queued: sum(bpf_intf::tw_stat_TW_STAT_QUEUED),
@@ -137,20 +172,19 @@ impl<'a> Scheduler<'a> {
             senior_preemptions: sum(bpf_intf::tw_stat_TW_STAT_SENIOR_PREEMPTIONS),
             stolen: sum(bpf_intf::tw_stat_TW_STAT_STOLEN),
             rebalanced: sum(bpf_intf::tw_stat_TW_STAT_REBALANCED),
-            last_pulled: sum(bpf_intf::tw_stat_TW_STAT_LAST_PULLED),
             kept: sum(bpf_intf::tw_stat_TW_STAT_KEPT),
             ready,
             parallel_programs,
         })
     }
 
-    /// The thread groups with a ready word other than zero: tgid and word (policy/phase.h).
-    fn ready_words(&self) -> Vec<(usize, u64)> {
+    /// The thread groups with ready threads: tgid and how many.
+    fn ready_groups(&self) -> Vec<(usize, u64)> {
         self.groups
             .chunks_exact(size_of::<u64>())
             .map(|bytes| u64::from_ne_bytes(bytes.try_into().expect("chunks of eight bytes")))
             .enumerate()
-            .filter(|&(_, word)| word != 0)
+            .filter(|&(_, nr_ready)| nr_ready != 0)
             .collect()
     }
 }
@@ -159,5 +193,7 @@ impl<'a> Scheduler<'a> {
 fn pid_max() -> Result<u32> {
     let path = "/proc/sys/kernel/pid_max";
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
-    text.trim().parse().with_context(|| format!("{path} holds {text:?}"))
+    text.trim()
+        .parse()
+        .with_context(|| format!("{path} holds {text:?}"))
 }

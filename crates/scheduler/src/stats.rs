@@ -34,9 +34,6 @@ pub struct Metrics {
     /// Tasks taken from another CPU's queue because they lagged behind what ran here.
     #[stat(desc = "Tasks taken from another CPU's queue because they lagged behind")]
     pub rebalanced: u64,
-    /// Last ready threads of a program, taken to the CPU that their sibling left.
-    #[stat(desc = "Last ready threads taken to the CPU that a sibling left")]
-    pub last_pulled: u64,
     /// Slices that were renewed because nobody who waited came first.
     #[stat(desc = "Slices renewed because nobody who waited came first")]
     pub kept: u64,
@@ -52,7 +49,7 @@ impl Metrics {
     fn format<W: Write>(&self, w: &mut W) -> Result<()> {
         writeln!(
             w,
-            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} last pulled {:4} kept {:6}",
+            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} kept {:6}",
             self.ready,
             self.parallel_programs,
             self.queued,
@@ -61,7 +58,6 @@ impl Metrics {
             self.senior_preemptions,
             self.stolen,
             self.rebalanced,
-            self.last_pulled,
             self.kept
         )?;
         Ok(())
@@ -75,7 +71,6 @@ impl Metrics {
             senior_preemptions: self.senior_preemptions - earlier.senior_preemptions,
             stolen: self.stolen - earlier.stolen,
             rebalanced: self.rebalanced - earlier.rebalanced,
-            last_pulled: self.last_pulled - earlier.last_pulled,
             kept: self.kept - earlier.kept,
             ready: self.ready,
             parallel_programs: self.parallel_programs,
@@ -97,7 +92,9 @@ pub fn server_data() -> StatsServerData<(), Metrics> {
         });
         Ok(read)
     });
-    StatsServerData::new().add_meta(Metrics::meta()).add_ops("top", StatsOps { open, close: None })
+    StatsServerData::new()
+        .add_meta(Metrics::meta())
+        .add_ops("top", StatsOps { open, close: None })
 }
 
 /// Prints a line every `interval` until `shutdown`.

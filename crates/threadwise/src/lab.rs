@@ -103,9 +103,19 @@ pub fn run(command: Command) -> Result<ExitCode> {
 fn exec(options: ExecOptions) -> Result<ExitCode> {
     let machine = Machine::load(&options.machine)?;
     let kernel = Kernel::in_folder(&options.kernel.map_or_else(default_kernel, Ok)?)?;
-    let scheduler: Vec<String> = options.scheduler.iter().flat_map(|line| line.split_whitespace()).map(String::from).collect();
+    let scheduler: Vec<String> = options
+        .scheduler
+        .iter()
+        .flat_map(|line| line.split_whitespace())
+        .map(String::from)
+        .collect();
     let mut image = run::base_image(&kernel)?;
-    for name in options.programs.iter().chain(scheduler.first()).chain(options.command.first()) {
+    for name in options
+        .programs
+        .iter()
+        .chain(scheduler.first())
+        .chain(options.command.first())
+    {
         run::add_foreign(&mut image, name)?;
     }
     let mut guest = Guest::boot(&machine, options.mips, &kernel, &image)?;
@@ -113,8 +123,16 @@ fn exec(options: ExecOptions) -> Result<ExitCode> {
     if !scheduler.is_empty() {
         guest.ask(&Request::StartScheduler { command: scheduler }, deadline)?;
     }
-    let request = Request::Run { commands: vec![options.command], start_delay_ns: 0 };
-    let Response::Ran { outputs, scheduler_lost, .. } = guest.ask(&request, deadline)? else {
+    let request = Request::Run {
+        commands: vec![options.command],
+        start_delay_ns: 0,
+    };
+    let Response::Ran {
+        outputs,
+        scheduler_lost,
+        ..
+    } = guest.ask(&request, deadline)?
+    else {
         bail!("the guest gave an unexpected answer");
     };
     let output = outputs.first().context("the guest ran nothing")?;
@@ -124,7 +142,10 @@ fn exec(options: ExecOptions) -> Result<ExitCode> {
         bail!("the scheduler was thrown out: {log}");
     }
     guest.power_off();
-    Ok(output.status.and_then(|status| u8::try_from(status).ok()).map_or(ExitCode::from(2), ExitCode::from))
+    Ok(output
+        .status
+        .and_then(|status| u8::try_from(status).ok())
+        .map_or(ExitCode::from(2), ExitCode::from))
 }
 
 fn compare(options: RunOptions) -> Result<ExitCode> {
@@ -142,7 +163,8 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
         let path = format!("{}.incomplete.json", experiment.name);
         std::fs::write(&path, serde_json::to_string_pretty(&outcome.measurement)?)
             .with_context(|| format!("cannot write {path}"))?;
-        return Err(anyhow::Error::from(failure).context(format!("given up; what was measured until then is in {path}")));
+        return Err(anyhow::Error::from(failure)
+            .context(format!("given up; what was measured until then is in {path}")));
     }
     let evaluation = evaluate(outcome.measurement)?;
     let json = serde_json::to_string_pretty(&evaluation)?;
@@ -161,12 +183,17 @@ fn default_kernel() -> Result<PathBuf> {
     let cache = std::env::var_os("THREADWISE_CACHE").map(PathBuf::from);
     let xdg = || std::env::var_os("XDG_CACHE_HOME").map(|folder| PathBuf::from(folder).join("threadwise"));
     let home = || std::env::var_os("HOME").map(|folder| PathBuf::from(folder).join(".cache/threadwise"));
-    Ok(cache.or_else(xdg).or_else(home).context("neither HOME nor THREADWISE_CACHE is set")?.join("kernel"))
+    Ok(cache
+        .or_else(xdg)
+        .or_else(home)
+        .context("neither HOME nor THREADWISE_CACHE is set")?
+        .join("kernel"))
 }
 
 /// On a terminal only: indicatif hides it elsewhere.
 fn progress_bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} {msg} {wide_bar} {pos}/{len} {eta}").expect("a constant template");
+    let style = ProgressStyle::with_template("{spinner} {msg} {wide_bar} {pos}/{len} {eta}")
+        .expect("a constant template");
     let bar = ProgressBar::new(0).with_style(style);
     bar.enable_steady_tick(std::time::Duration::from_millis(250));
     bar
@@ -182,7 +209,10 @@ fn show(bar: &ProgressBar, progress: &Progress) {
             bar.set_message(format!("{} under {scheduler}", run.join(" + ")));
         }
         Progress::Void(lost) => {
-            bar.println(format!("void, will repeat: the host lost {:.2} % of the machine's time", lost * 100.0));
+            bar.println(format!(
+                "void, will repeat: the host lost {:.2} % of the machine's time",
+                lost * 100.0
+            ));
         }
     }
 }

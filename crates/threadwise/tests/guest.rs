@@ -18,7 +18,11 @@ fn alone() -> MutexGuard<'static, ()> {
 fn threadwise() -> Command {
     let program = Path::new(env!("CARGO_BIN_EXE_threadwise"));
     let scheduler = program.with_file_name("scx_threadwise");
-    assert!(scheduler.is_file(), "{} is missing: run the tests through make test", scheduler.display());
+    assert!(
+        scheduler.is_file(),
+        "{} is missing: run the tests through make test",
+        scheduler.display()
+    );
     Command::new(program)
 }
 
@@ -26,7 +30,16 @@ fn threadwise() -> Command {
 fn guest(scheduler: Option<&str>, options: &[&str], script: &str) -> Output {
     let _guard = alone();
     let mut command = threadwise();
-    command.args(["lab", "exec", "--machine", "smp-8", "--mips", "100", "--program", "scx_threadwise"]);
+    command.args([
+        "lab",
+        "exec",
+        "--machine",
+        "smp-8",
+        "--mips",
+        "100",
+        "--program",
+        "scx_threadwise",
+    ]);
     if let Some(scheduler) = scheduler {
         command.args(["--scheduler", scheduler]);
     }
@@ -35,7 +48,8 @@ fn guest(scheduler: Option<&str>, options: &[&str], script: &str) -> Output {
 
 /// What it printed, after it ended well.
 fn stdout(output: Output) -> String {
-    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let [out, err] =
+        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     assert!(output.status.success(), "{:?}\n{out}\n{err}", output.status);
     out
 }
@@ -67,39 +81,61 @@ fn counts_end_at_zero_after_every_way_to_come_and_go() {
         busybox cat /tmp/log
         "#,
     );
-    let out = stdout(guest(None, &["--program", "stress-ng", "--deadline", "300"], &stress));
+    let out = stdout(guest(
+        None,
+        &["--program", "stress-ng", "--deadline", "300"],
+        &stress,
+    ));
     assert!(out.contains("scheduler ended with 0"), "{out}");
 }
 
 #[test]
 fn the_count_check_notices_counts_that_drift() {
-    let out = stdout(guest(None, &[], &script("attach --inject-fault miscount; busy --duration 1 >/tmp/out; busybox kill -INT $S; wait $S; echo status $?; busybox cat /tmp/log")));
-    assert!(out.contains("status 2") && out.contains("ready counts drifted"), "{out}");
+    let out = stdout(guest(
+        None,
+        &[],
+        &script(
+            "attach --inject-fault miscount; busy --duration 1 >/tmp/out; busybox kill -INT $S; wait $S; echo status $?; busybox cat /tmp/log",
+        ),
+    ));
+    assert!(
+        out.contains("status 2") && out.contains("ready counts drifted"),
+        "{out}"
+    );
 }
 
 #[test]
 fn the_kernel_takes_over_however_the_scheduler_ends() {
-    for (end, options) in [
-        ("busybox kill -INT $S", ""),
-        ("busybox kill -TERM $S", ""),
-        ("busybox kill -KILL $S", ""),
-        ("true", "--inject-fault error"),
-        ("true", "--inject-fault stall"),
+    for (end, options, said) in [
+        ("busybox kill -INT $S", "", "unregistered from user space"),
+        ("busybox kill -TERM $S", "", "unregistered from user space"),
+        ("busybox kill -KILL $S", "", "schedules this machine"),
+        ("true", "--inject-fault error", "injected fault"),
+        ("true", "--inject-fault stall", "runnable task stall"),
     ] {
         let body = format!(
             "busy --duration 15 --format json >/tmp/work & B=$!
              scx_threadwise {options} >/tmp/log 2>&1 & S=$!
-             n=0; while [ $n -lt 100 ] && [ \"$(busybox cat /sys/kernel/sched_ext/enable_seq)\" = 0 ]; do busybox sleep 0.1; n=$((n+1)); done
-             {end}
+             n=0; while [ $n -lt 300 ] && [ \"$(busybox cat /sys/kernel/sched_ext/enable_seq)\" = 0 ]; do busybox sleep 0.1; n=$((n+1)); done
+             echo attached $(busybox cat /sys/kernel/sched_ext/enable_seq)
+             busybox sleep 1; {end}
              until_state disabled && echo taken over
              wait $B && echo work went on
-             busybox grep -o '\"interrupted\":false' /tmp/work"
+             wait $S; busybox grep -o '\"interrupted\":false' /tmp/work; busybox cat /tmp/log"
         );
         let out = stdout(guest(None, &["--deadline", "200"], &script(&body)));
-        assert!(
-            out.contains("taken over") && out.contains("work went on") && out.contains("\"interrupted\":false"),
-            "{end} {options}: {out}"
-        );
+        for expected in [
+            "attached 1",
+            "taken over",
+            "work went on",
+            "\"interrupted\":false",
+            said,
+        ] {
+            assert!(
+                out.contains(expected),
+                "{end} {options}: no {expected:?} in {out}"
+            );
+        }
     }
 }
 
@@ -108,11 +144,14 @@ fn what_cannot_be_attached_says_why_in_a_line() {
     let out = stdout(guest(
         Some("scx_threadwise"),
         &[],
-        "scx_threadwise 2>&1; echo status $?; busybox setuidgid 1000 scx_threadwise 2>&1; echo status $?",
+        "scx_threadwise 2>&1; echo status $?; busybox start-stop-daemon -S -c 1000:1000 -x /bin/scx_threadwise 2>&1; echo status $?",
     ));
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(lines.len(), 4, "{out}");
-    assert!(lines[0].contains("another sched_ext scheduler is attached") && lines[0].contains("stop it first"), "{out}");
+    assert!(
+        lines[0].contains("another sched_ext scheduler is attached") && lines[0].contains("stop it first"),
+        "{out}"
+    );
     assert!(lines[2].contains("needs root"), "{out}");
     assert_eq!((lines[1], lines[3]), ("status 2", "status 2"), "{out}");
 }
@@ -121,7 +160,11 @@ fn what_cannot_be_attached_says_why_in_a_line() {
 fn work(out: &str) -> Vec<f64> {
     out.lines()
         .filter(|line| line.starts_with('{'))
-        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["work_units"].as_f64().unwrap())
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["work_units"]
+                .as_f64()
+                .unwrap()
+        })
         .collect()
 }
 
@@ -139,24 +182,52 @@ fn pinned_tasks_are_not_starved_by_serial_and_parallel_programs() {
     );
     let done = work(&stdout(guest(Some("scx_threadwise"), &[], &body)));
     assert_eq!(done.len(), 2);
-    assert!(done[0] > 0.2 * done[1], "pinned {} against {} units of a serial program that may go anywhere", done[0], done[1]);
+    assert!(
+        done[0] > 0.2 * done[1],
+        "pinned {} against {} units of a serial program that may go anywhere",
+        done[0],
+        done[1]
+    );
 }
 
 #[test]
 fn per_cpu_kernel_threads_run_beside_hogs() {
-    // A timer on every CPU hands its work to that CPU's kworker; a starved kworker would stall RCU or sync.
+    // Refreshing the statistics of memory queues work on every CPU's kworker and waits for all of them
+    // (schedule_on_each_cpu, mm/vmstat.c). It must be done twenty times while hogs hold all CPUs.
     let body = script(
         r#"
-        for i in 1 2 3; do busy --ratio inf:1 --duration 8 >/dev/null & done
-        for i in 1 2 3 4; do busy --ratio 1:inf --duration 8 >/dev/null & done
+        for i in 1 2 3; do busy --ratio inf:1 --duration 30 >/dev/null & H=$!; done
+        for i in 1 2 3 4; do busy --ratio 1:inf --duration 30 >/dev/null & done
         busybox sleep 2; n=0
-        for i in $(busybox seq 1 20); do echo x > /tmp/f; busybox sync; echo 3 > /proc/sys/vm/drop_caches; n=$((n+1)); done
-        for cpu in 0 1 2 3 4 5 6 7; do busybox taskset -p $((1 << cpu)) $$ >/dev/null && n=$((n+1)); done
-        echo done $n
+        for i in $(busybox seq 1 20); do echo 1 > /proc/sys/vm/stat_refresh && n=$((n+1)); done
+        busybox kill -0 $H && echo done $n
+        busybox killall threadwise
         "#,
     );
     let out = stdout(guest(Some("scx_threadwise"), &[], &body));
-    assert!(out.contains("done 28"), "{out}");
+    assert!(out.contains("done 20"), "{out}");
+}
+
+#[test]
+fn no_cpu_lags_beyond_the_watchdog() {
+    // CPU 0 runs one hog and CPU 1 two for longer than the watchdog, so that the vtimes of the two CPUs drift
+    // apart; then tasks come that may run on one of them only. A clock that ran away would have them wait for
+    // as long, and the kernel would throw the scheduler out.
+    let body = script(
+        r#"
+        pinned() { busybox taskset $1 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration $2 --format json; }
+        pinned 1 34 >/dev/null & pinned 2 34 >/dev/null & pinned 2 34 >/dev/null &
+        busybox sleep 24
+        pinned 1 5 >/tmp/a & A=$!; pinned 2 5 >/tmp/b & B=$!
+        wait $A $B; busybox cat /tmp/a /tmp/b
+        "#,
+    );
+    let done = work(&stdout(guest(Some("scx_threadwise"), &[], &body)));
+    let ratio = done[1] / done[0];
+    assert!(
+        (0.45..0.9).contains(&ratio),
+        "a third of CPU 1 against half of CPU 0: {ratio} ({done:?})"
+    );
 }
 
 #[test]
@@ -165,7 +236,7 @@ fn parallel_programs_share_by_weight() {
     let body = script(
         r#"
         busy --ratio inf:1 --duration 6 --format json >/tmp/a & A=$!
-        busybox nice -n 5 threadwise bench synthetic --ratio inf:1 --phase-units 500 --threads 8 --duration 6 --format json >/tmp/b & B=$!
+        sh -c "busybox renice -n 5 \$\$ >/dev/null; exec threadwise bench synthetic --ratio inf:1 --phase-units 500 --threads 8 --duration 6 --format json" >/tmp/b & B=$!
         wait $A $B; busybox cat /tmp/a /tmp/b
         "#,
     );
@@ -193,14 +264,35 @@ fn a_serial_program_keeps_a_core_beside_a_parallel_one() {
 #[test]
 fn governed_cores_have_their_speeds() {
     let _guard = alone();
-    let on = |cpu: u32| format!("busybox taskset {:x} threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 3 --format json", 1 << cpu);
+    let on = |cpu: u32| {
+        format!(
+            "busybox taskset {:x} threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 3 --format json",
+            1 << cpu
+        )
+    };
     let output = threadwise()
-        .args(["lab", "exec", "--machine", "amp-8", "--mips", "100", "sh", "-c", &format!("{}; {}; {}", on(0), on(1), on(7))])
+        .args([
+            "lab",
+            "exec",
+            "--machine",
+            "amp-8",
+            "--mips",
+            "100",
+            "sh",
+            "-c",
+            &format!("{}; {}; {}", on(0), on(1), on(7)),
+        ])
         .output()
         .unwrap();
     let done = work(&stdout(output));
-    assert!((1.9..2.1).contains(&(done[0] / done[1])), "CPU 0 is twice as fast: {done:?}");
-    assert!((0.97..1.03).contains(&(done[1] / done[2])), "CPUs 1 and 7 are equal: {done:?}");
+    assert!(
+        (1.9..2.1).contains(&(done[0] / done[1])),
+        "CPU 0 is twice as fast: {done:?}"
+    );
+    assert!(
+        (0.97..1.03).contains(&(done[1] / done[2])),
+        "CPUs 1 and 7 are equal: {done:?}"
+    );
 }
 
 #[test]
@@ -208,12 +300,18 @@ fn a_panic_and_a_hang_are_told_apart_and_said() {
     let panic = guest(None, &[], "echo c > /proc/sysrq-trigger; busybox sleep 20");
     let message = String::from_utf8_lossy(&panic.stderr).into_owned();
     assert_eq!(panic.status.code(), Some(2), "{message}");
-    assert!(message.contains("the guest panicked") && message.contains("sysrq"), "{message}");
+    assert!(
+        message.contains("the guest panicked") && message.contains("sysrq"),
+        "{message}"
+    );
 
     let hang = guest(None, &["--deadline", "3"], "busybox sleep 60");
     let message = String::from_utf8_lossy(&hang.stderr).into_owned();
     assert_eq!(hang.status.code(), Some(2), "{message}");
-    assert!(message.contains("did not finish its programs within 3 s"), "{message}");
+    assert!(
+        message.contains("did not finish its programs within 3 s"),
+        "{message}"
+    );
 }
 
 /// An experiment in a temporary folder, where what is left of a failed one goes too.
@@ -230,7 +328,11 @@ impl Experiment {
 
     fn run(&self) -> Output {
         let _guard = alone();
-        threadwise().args(["lab", "run", "e.toml", "--output", "e.json"]).current_dir(self.folder.path()).output().unwrap()
+        threadwise()
+            .args(["lab", "run", "e.toml", "--output", "e.json"])
+            .current_dir(self.folder.path())
+            .output()
+            .unwrap()
     }
 
     fn result(&self) -> serde_json::Value {
@@ -251,10 +353,16 @@ fn an_overloaded_host_is_no_result() {
     let output = experiment.run();
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{message}");
-    assert!(message.contains("the host could not keep up") && message.contains("lower mips"), "{message}");
+    assert!(
+        message.contains("the host could not keep up") && message.contains("lower mips"),
+        "{message}"
+    );
     assert!(!experiment.path("e.json").exists(), "there is no result");
     let kept = std::fs::read_to_string(experiment.path("fast.incomplete.json")).unwrap();
-    assert!(kept.contains("\"void\": true") && !kept.contains("\"void\": false"), "{kept}");
+    assert!(
+        kept.contains("\"void\": true") && !kept.contains("\"void\": false"),
+        "{kept}"
+    );
 }
 
 #[test]
@@ -267,7 +375,10 @@ fn a_scheduler_that_is_thrown_out_is_no_result() {
     let output = experiment.run();
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{message}");
-    assert!(message.contains("threadwise was thrown out during killer"), "{message}");
+    assert!(
+        message.contains("threadwise was thrown out during killer"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -281,10 +392,20 @@ fn one_to_eight_threads_scale_in_a_line() {
     ));
     stdout(experiment.run());
     let result = experiment.result();
-    assert_eq!((result["schema"].as_str(), result["label"].as_str()), (Some("threadwise.lab/1"), Some("lab")));
-    let total = |run: usize| result["runs"][run]["schedulers"][0]["total"]["mean"].as_f64().unwrap();
+    assert_eq!(
+        (result["schema"].as_str(), result["label"].as_str()),
+        (Some("threadwise.lab/1"), Some("lab"))
+    );
+    let total = |run: usize| {
+        result["runs"][run]["schedulers"][0]["total"]["mean"]
+            .as_f64()
+            .unwrap()
+    };
     for (run, threads) in [(1, 2.0), (2, 4.0), (3, 8.0)] {
         let efficiency = total(run) / total(0) / threads;
-        assert!((0.93..1.05).contains(&efficiency), "{threads} threads: {efficiency}");
+        assert!(
+            (0.95..1.05).contains(&efficiency),
+            "{threads} threads: {efficiency}"
+        );
     }
 }

@@ -9,8 +9,6 @@ enum tw_limits {
 	/* CPUs that the queued mask and the per-CPU state cover. */
 	TW_MAX_CPUS = 1024,
 	TW_MASK_WORDS = TW_MAX_CPUS / 64,
-	/* CPUs that one serial wake-up looks at for a parallel task to replace. */
-	TW_VICTIM_SCAN = 64,
 };
 
 /* Counters, one set per CPU. Described where they are reported: src/stats.rs. */
@@ -21,7 +19,6 @@ enum tw_stat {
 	TW_STAT_SENIOR_PREEMPTIONS,
 	TW_STAT_STOLEN,
 	TW_STAT_REBALANCED,
-	TW_STAT_LAST_PULLED,
 	TW_STAT_KEPT,
 	TW_NR_STATS,
 };

@@ -22,6 +22,7 @@ UEI_DEFINE(uei);
 
 /* No runnable task waits longer than this, or the kernel throws the scheduler out. Its maximum is 30 s. */
 #define WATCHDOG_MS 10000
+
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
 const volatile u32 nr_cpus = 1;
@@ -45,8 +46,6 @@ struct task_ctx {
 	u64 vtime;
 	/* se.sum_exec_runtime up to which vtime is charged. */
 	u64 charged_ns;
-	/* The CPU in whose queue the task was last put. */
-	s32 queue;
 };
 
 struct {
@@ -57,8 +56,6 @@ struct {
 } task_ctxs SEC(".maps");
 
 struct cpu_ctx {
-	/* The last ready thread of a program, left by its sibling that went to sleep here, or 0. */
-	u32 last_ready;
 	/* Where the next look for a task to balance starts. */
 	u32 cursor;
 	u64 stats[TW_NR_STATS];
@@ -67,13 +64,17 @@ struct cpu_ctx {
 struct cpu_ctx cpu_ctxs[TW_MAX_CPUS];
 
 /*
- * A bit for each CPU whose queue may hold something. Set after an insertion; whoever finds a queue
- * drained clears the bit first and looks again after, so no queued task stays without its bit.
+ * A bit for each CPU whose queue may hold something. It is set when a task is queued and cleared by
+ * that CPU's own dispatch when the queue is empty. Both happen under its rq lock (the insertion
+ * itself comes only after ops.enqueue() returns), so a queued task is never without its bit. A bit
+ * may be set over a queue that others emptied, until that CPU's next tick.
  */
 u64 queued_mask[TW_MASK_WORDS];
 
-/* The largest vtime that was seen to start running. Racy by design: a stale value moves a waking
- * task by less than a slice. */
+/*
+ * The largest vtime at which a task was found running. Racy by design: two CPUs that write at once
+ * lose one of the two values, and the next charge makes up for it.
+ */
 u64 vtime_now;
 
 static struct cpu_ctx *cpu_ctx_of(s32 cpu)
@@ -88,15 +89,15 @@ static void count(struct cpu_ctx *cctx, enum tw_stat stat)
 
 /*
  * The parallel program that goes before the others, or 0: whichever is the first to ask when there
- * is none. It stops being that when its phase ends. A race over it costs a program its turn.
+ * is none, or when the one that is there is no longer parallel.
  */
 u32 senior_tgid;
 
-static u64 ready_of(u32 tgid)
+static u64 nr_ready_of(u32 tgid)
 {
 	struct tw_group *group = bpf_map_lookup_elem(&groups, &tgid);
 
-	return group ? tw_read(&group->ready) : 0;
+	return group ? tw_read(&group->nr_ready) : 0;
 }
 
 static bool is_bound_kernel_thread(const struct task_struct *p)
@@ -118,7 +119,7 @@ static const struct tw_tunables *tun(void)
 
 static enum tw_class class_of(const struct task_struct *p)
 {
-	return tw_class_of(ready_of(p->tgid), is_bound_kernel_thread(p), p->tgid == senior_tgid, tun());
+	return tw_class_of(nr_ready_of(p->tgid), is_bound_kernel_thread(p), p->tgid == senior_tgid, tun());
 }
 
 /*
@@ -133,9 +134,7 @@ static void charge(struct task_struct *p, struct task_ctx *tctx, bool woke, stru
 	if (tw_before(vtime_now, tctx->vtime))
 		vtime_now = tctx->vtime;
 	vtime = tw_vtime_charge(tctx->vtime, ran_ns, p->scx.weight);
-	vtime = tw_vtime_forgive(vtime, vtime_now, task->class, tun());
-	if (woke)
-		vtime = tw_vtime_on_wakeup(vtime, vtime_now, tun());
+	vtime = tw_vtime_bound(vtime, vtime_now, task->class, woke, tun());
 	tctx->charged_ns = p->se.sum_exec_runtime;
 	tctx->vtime = task->vtime = vtime;
 }
@@ -143,7 +142,13 @@ static void charge(struct task_struct *p, struct task_ctx *tctx, bool woke, stru
 /* A parallel task competes: its program becomes the senior one if there is none. */
 static void claim_seniority(struct tw_task *task, u32 tgid)
 {
-	if (task->class == TW_CLASS_PARALLEL && !senior_tgid && !__sync_val_compare_and_swap(&senior_tgid, 0, tgid))
+	u32 senior = senior_tgid;
+
+	if (task->class != TW_CLASS_PARALLEL)
+		return;
+	if (senior && tw_phase_of(nr_ready_of(senior), tunables.serial_threshold) == TW_PARALLEL)
+		return;
+	if (__sync_val_compare_and_swap(&senior_tgid, senior, tgid) == senior)
 		task->class = TW_CLASS_SENIOR;
 }
 
@@ -161,20 +166,12 @@ static void mark_queued(s32 cpu)
 		__sync_fetch_and_or(word, bit);
 }
 
-/* Moves the first task that may run here from the queue of `from` to this CPU. */
-static bool take_from(s32 from)
+static void unmark_if_empty(s32 cpu)
 {
-	u64 *word = queued_word(from), bit = 1ULL << (from & 63);
+	u64 *word = queued_word(cpu), bit = 1ULL << (cpu & 63);
 
-	if (scx_bpf_dsq_move_to_local(from, 0))
-		return true;
-	/* Nothing, or nothing that may run here. */
-	if (!word || !(*word & bit))
-		return false;
-	__sync_fetch_and_and(word, ~bit);
-	if (scx_bpf_dsq_nr_queued(from) > 0)
-		__sync_fetch_and_or(word, bit);
-	return false;
+	if (word && (*word & bit) && !scx_bpf_dsq_nr_queued(cpu))
+		__sync_fetch_and_and(word, ~bit);
 }
 
 s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -193,7 +190,7 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
  */
 static s32 find_victim(struct task_struct *p, const struct tw_task *waking, s32 prev_cpu)
 {
-	u32 i, nr = nr_cpus < TW_VICTIM_SCAN ? nr_cpus : TW_VICTIM_SCAN;
+	u32 i, nr = tw_victim_scan(waking->class, nr_cpus);
 
 	bpf_for(i, 0, nr) {
 		s32 cpu = (prev_cpu + i) % nr_cpus;
@@ -218,9 +215,18 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *waking, s32 
 	return -1;
 }
 
+/* Wakes an idle CPU on which a waiting task may run; it will look for that itself. */
+static void kick_idle_for(const struct task_struct *p)
+{
+	s32 idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+
+	if (idle >= 0)
+		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+}
+
 void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	s32 cpu = scx_bpf_task_cpu(p), idle, victim;
+	s32 cpu = scx_bpf_task_cpu(p), victim;
 	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 	struct tw_task task;
@@ -252,36 +258,10 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 			count(cctx, TW_STAT_SERIAL_QUEUED);
 	}
 	count(cctx, TW_STAT_QUEUED);
-	tctx->queue = cpu;
 	scx_bpf_dsq_insert_vtime(p, cpu, tunables.slice_ns, tw_key(&task, tun()), enq_flags);
 	mark_queued(cpu);
 	/* A CPU may have gone idle since select_cpu() looked. */
-	idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-	if (idle >= 0)
-		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
-}
-
-/* Runs the last ready thread of a program whose other threads went to sleep, if it waits somewhere. */
-static bool take_last_ready(u32 tid)
-{
-	struct task_struct *p = bpf_task_from_pid(tid);
-	struct task_struct *waiting;
-	struct task_ctx *tctx;
-	bool taken = false;
-
-	if (!p)
-		return false;
-	tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
-	if (tctx && p->nr_cpus_allowed > 1) {
-		bpf_for_each(scx_dsq, waiting, tctx->queue, 0) {
-			if (waiting->pid != tid)
-				continue;
-			taken = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, waiting, SCX_DSQ_LOCAL, 0);
-			break;
-		}
-	}
-	bpf_task_release(p);
-	return taken;
+	kick_idle_for(p);
 }
 
 /* The next CPU after the cursor whose queue may hold something, or -1. Looks at one turn of the mask. */
@@ -321,14 +301,15 @@ static void dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
 {
 	u32 i;
 
-	if (take_from(cpu))
+	if (scx_bpf_dsq_move_to_local(cpu, 0))
 		return;
+	unmark_if_empty(cpu);
 	bpf_for(i, 0, nr_cpus) {
 		s32 from = next_queued_cpu(cctx, cpu);
 
 		if (from < 0)
 			return;
-		if (take_from(from)) {
+		if (scx_bpf_dsq_move_to_local(from, 0)) {
 			count(cctx, TW_STAT_STOLEN);
 			return;
 		}
@@ -338,21 +319,13 @@ static void dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
 void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
+	struct task_struct *first;
 	struct task_ctx *tctx;
 	struct tw_task task;
-	u32 last;
 	s32 other;
 
 	if (!cctx || fault == TW_FAULT_STALL)
 		return;
-	last = cctx->last_ready;
-	if (last) {
-		cctx->last_ready = 0;
-		if (take_last_ready(last)) {
-			count(cctx, TW_STAT_LAST_PULLED);
-			return;
-		}
-	}
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
 		dispatch_idle(cctx, cpu);
 		return;
@@ -363,12 +336,20 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	charge(prev, tctx, false, &task);
 	claim_seniority(&task, prev->tgid);
 	other = next_queued_cpu(cctx, cpu);
-	if (other >= 0 && yields_to_queue(&task, other) && take_from(other)) {
+	if (other >= 0 && yields_to_queue(&task, other) && scx_bpf_dsq_move_to_local(other, 0)) {
 		count(cctx, TW_STAT_REBALANCED);
 		return;
 	}
-	if (yields_to_queue(&task, cpu) && take_from(cpu))
-		return;
+	first = __COMPAT_scx_bpf_dsq_peek(cpu);
+	if (!first) {
+		unmark_if_empty(cpu);
+	} else if (tw_yields(&task, first->scx.dsq_vtime, tun())) {
+		if (scx_bpf_dsq_move_to_local(cpu, 0))
+			return;
+	} else {
+		/* It goes on waiting here; a CPU may have gone idle without seeing it. */
+		kick_idle_for(first);
+	}
 	count(cctx, TW_STAT_KEPT);
 	scx_bpf_task_set_slice(prev, tunables.slice_ns);
 }
@@ -379,39 +360,42 @@ void BPF_STRUCT_OPS(threadwise_runnable, struct task_struct *p, u64 enq_flags)
 	struct tw_group *group = bpf_map_lookup_elem(&groups, &tgid);
 
 	if (group)
-		tw_ready_add(group, p->pid);
+		tw_ready_add(group);
 }
 
 void BPF_STRUCT_OPS(threadwise_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	u32 tgid = p->tgid;
 	struct tw_group *group = bpf_map_lookup_elem(&groups, &tgid);
-	struct cpu_ctx *cctx;
-	u64 ready;
-	u32 last;
+	u64 nr_ready;
 
 	if (!group || fault == TW_FAULT_MISCOUNT)
 		return;
-	ready = tw_ready_sub(group, p->pid);
-	if (senior_tgid == tgid && tw_phase_ended(tw_nr_ready(ready), tun()))
+	nr_ready = tw_ready_sub(group);
+	if (senior_tgid == tgid && tw_phase_ended(nr_ready, tun()))
 		senior_tgid = 0;
-	last = tw_last_ready(ready);
-	if (!last)
-		return;
-	cctx = cpu_ctx_of(scx_bpf_task_cpu(p));
-	if (cctx)
-		cctx->last_ready = last;
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(threadwise_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
-	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	u32 tgid = p->tgid;
 
-	if (!tctx)
-		return -ENOMEM;
-	tctx->vtime = vtime_now;
-	tctx->charged_ns = p->se.sum_exec_runtime;
-	return 0;
+	if (!bpf_map_lookup_elem(&groups, &tgid)) {
+		scx_bpf_error("tgid %d is beyond the kernel.pid_max at loading; restart the scheduler", tgid);
+		return -E2BIG;
+	}
+	return bpf_task_storage_get(&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE) ? 0 : -ENOMEM;
+}
+
+/* A task comes to sched_ext: what it ran in another class is not charged. */
+void BPF_STRUCT_OPS(threadwise_enable, struct task_struct *p)
+{
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
+
+	if (tctx) {
+		tctx->vtime = vtime_now;
+		tctx->charged_ns = p->se.sum_exec_runtime;
+	}
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(threadwise_init)
@@ -433,12 +417,14 @@ void BPF_STRUCT_OPS(threadwise_exit, struct scx_exit_info *ei)
 	UEI_RECORD(uei, ei);
 }
 
+/* clang-format off */
 SCX_OPS_DEFINE(threadwise_ops,
 	       .select_cpu	= (void *)threadwise_select_cpu,
 	       .enqueue		= (void *)threadwise_enqueue,
 	       .dispatch	= (void *)threadwise_dispatch,
 	       .runnable	= (void *)threadwise_runnable,
 	       .quiescent	= (void *)threadwise_quiescent,
+	       .enable		= (void *)threadwise_enable,
 	       .init_task	= (void *)threadwise_init_task,
 	       .init		= (void *)threadwise_init,
 	       .exit		= (void *)threadwise_exit,
