@@ -154,7 +154,7 @@ impl Experiment {
             return Err(format!("rounds = {} is not between 2 and 1000", self.rounds));
         }
         for program in &self.programs {
-            if program.synthetic.is_some() == !program.command.is_empty() {
+            if program.synthetic.is_some() != program.command.is_empty() {
                 return Err(format!(
                     "program {:?} needs either synthetic or command",
                     program.name
@@ -325,9 +325,10 @@ mod tests {
                 ("machine = \"smp-8\"", "machine = \"smp-8\"\nrounds = 0"),
                 "rounds = 0",
             ),
+            (("runs = [[\"A\"], [\"B\"]]", "runs = [[\"C\"]]"), "\"C\""),
             (
-                ("machine = \"smp-8\"", "machine = \"smp-8\"\nruns = [[\"C\"]]"),
-                "\"C\"",
+                ("runs = [[\"A\"], [\"B\"]]", "runs = [[\"A\"], [\"A\"]]"),
+                "twice",
             ),
             (
                 ("machine = \"smp-8\"", "machine = \"smp-8\"\nspeed = 1"),

@@ -81,7 +81,7 @@ pub enum Fault {
 /// A positive, finite number of seconds.
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(value) if value.is_finite() && value >= 0.001 && value <= 86_400.0 => Ok(value),
+        Ok(value) if (0.001..=86_400.0).contains(&value) => Ok(value),
         _ => Err(String::from("expected seconds between 0.001 and 86400")),
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The command line without a guest: exit status, messages, schemas.
 
+#![allow(clippy::unwrap_used)] // a test that panics has failed
+
 use std::process::{Command, Output};
 
 fn threadwise(args: &[&str]) -> Output {

@@ -4,6 +4,8 @@
 //! Nothing here asserts a time; work is compared as ratios with room, within one boot. Guests boot one at a
 //! time, because two would take each other's CPUs.
 
+#![allow(clippy::unwrap_used)] // a test that panics has failed
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
