@@ -43,7 +43,7 @@ struct tw_tunables {
 	u64 serial_boost_ns;
 	/* The same for the tasks of the senior parallel program: the length of its turn. */
 	u64 senior_boost_ns;
-	/* How far from the current vtime a task that wakes up may be, in either direction. */
+	/* How far behind the current vtime a task that wakes up may be, and a serial one ahead. */
 	u64 vtime_window_ns;
 	/* How far from the current vtime any task may be, in either direction. */
 	u64 vtime_lag_ns;
@@ -88,15 +88,15 @@ static inline u64 tw_vtime_charge(u64 vtime, u64 ran_ns, u32 weight)
 /*
  * Keeps a vtime near the current one, `now`. Nobody saves up more credit than the lag, and nobody
  * waits longer than that for what it ran elsewhere: CPUs whose load differs drift apart, as do tasks
- * of different weight, and a task may be bound to the CPU that lags. A task that `woke` starts
- * within a window. What a serial task ran ahead because of its boost is forgiven, or the main thread
- * of a program, which runs in both phases, would use its boost up and then be held back.
+ * of different weight, and a task may be bound to the CPU that lags. A task that `woke` brings no
+ * credit but a window's, and keeps its debt. What a serial task ran ahead because of its boost is forgiven,
+ * or the main thread of a program, which runs in both phases, would use its boost up and then be held back.
  */
 static inline u64 tw_vtime_bound(u64 vtime, u64 now, enum tw_class class, bool woke,
 				 const struct tw_tunables *tun)
 {
 	u64 behind_ns = woke ? tun->vtime_window_ns : tun->vtime_lag_ns;
-	u64 ahead_ns = woke || class <= TW_CLASS_SERIAL ? tun->vtime_window_ns : tun->vtime_lag_ns;
+	u64 ahead_ns = class <= TW_CLASS_SERIAL ? tun->vtime_window_ns : tun->vtime_lag_ns;
 
 	if (tw_before(vtime, now - behind_ns))
 		return now - behind_ns;

@@ -87,7 +87,7 @@ pub struct Tunables {
     pub serial_boost_ns: u64,
     /// The same for a task of the senior parallel program.
     pub senior_boost_ns: u64,
-    /// How far from the current vtime a waking task may be.
+    /// How far behind the current vtime a waking task may be, and a serial one ahead.
     pub vtime_window_ns: u64,
     /// How far from the current vtime any task may be.
     pub vtime_lag_ns: u64,
@@ -106,7 +106,7 @@ impl Tunables {
         }
     }
 
-    /// The vtime, kept near the vtime `now`; nearer for a task that woke up.
+    /// The vtime, kept near the vtime `now`; with less credit for a task that woke up.
     pub fn vtime_bound(&self, vtime: u64, now: u64, class: Class, woke: bool) -> u64 {
         ffi::tw_native_vtime_bound(vtime, now, class as u32, u32::from(woke), self)
     }

@@ -146,7 +146,7 @@ fn what_cannot_be_attached_says_why_in_a_line() {
     let out = stdout(guest(
         Some("scx_threadwise"),
         &[],
-        "scx_threadwise 2>&1; echo status $?; busybox start-stop-daemon -S -c 1000:1000 -x /bin/scx_threadwise 2>&1; echo status $?",
+        "scx_threadwise 2>&1; echo status $?; busybox mkdir -p /etc; echo user:x:1000:1000::/:/bin/sh >/etc/passwd; busybox cp /bin/scx_threadwise /tmp/copy; busybox start-stop-daemon -S -c user -x /tmp/copy 2>&1; echo status $?",
     ));
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(lines.len(), 4, "{out}");
@@ -237,8 +237,9 @@ fn parallel_programs_share_by_weight() {
     // nice 5 has 335/1024 of the weight of nice 0 (kernel/sched/core.c, sched_prio_to_weight): 3.06 to 1.
     let body = script(
         r#"
-        busy --ratio inf:1 --duration 6 --format json >/tmp/a & A=$!
-        sh -c "busybox renice -n 5 \$\$ >/dev/null; exec threadwise bench synthetic --ratio inf:1 --phase-units 500 --threads 8 --duration 6 --format json" >/tmp/b & B=$!
+        busy() { threadwise bench synthetic --threads 8 "$@"; }
+        busy --ratio inf:1 --phase-units 50000 --duration 6 --format json >/tmp/a & A=$!
+        sh -c "busybox renice -n 5 \$\$ >/dev/null; exec threadwise bench synthetic --ratio inf:1 --phase-units 50000 --threads 8 --duration 6 --format json" >/tmp/b & B=$!
         wait $A $B; busybox cat /tmp/a /tmp/b
         "#,
     );
