@@ -18,7 +18,7 @@ demo: build ## Run two programs under the kernel's scheduler and ours, on an emu
 	target/release/threadwise lab run $(EXPERIMENT)
 
 test: build ## Run every test, those that boot a guest included
-	cargo test --release --workspace
+	cargo test --release --workspace --no-fail-fast
 
 lint: setup ## Check style: Rust, C, shell
 	cargo fmt --all --check

@@ -58,7 +58,7 @@ mod tests {
         let amp = serde_json::to_value(Machine::load("amp-8").unwrap()).unwrap();
         assert_eq!(
             (&amp["lab"]["mips"], &amp["cpus"][1]["capacity"]),
-            (&200.into(), &512.into())
+            (&160.into(), &512.into())
         );
     }
 }

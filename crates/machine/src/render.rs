@@ -95,7 +95,7 @@ mod tests {
         let amp = Machine::load("amp-8").unwrap();
         assert_eq!(
             amp.summary(),
-            "8 CPUs, 8 cores, 1 LLC, 1 package, unequal capacities, 200 MIPS in the lab"
+            "8 CPUs, 8 cores, 1 LLC, 1 package, unequal capacities, 160 MIPS in the lab"
         );
     }
 }

@@ -75,7 +75,7 @@ mod tests {
             amp.cpus().iter().map(|cpu| cpu.capacity).sum::<u32>(),
             1024 + 7 * 512
         );
-        assert_eq!(amp.lab_mips(), Some(200));
+        assert_eq!(amp.lab_mips(), Some(160));
         assert!(find("smp-8").unwrap().unwrap().is_symmetric());
         let smt = find("smt-4x2").unwrap().unwrap();
         assert_eq!((smt.nr_cores(), smt.nr_cpus(), smt.has_smt()), (4, 8, true));

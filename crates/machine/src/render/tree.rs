@@ -300,7 +300,7 @@ mod tests {
     fn equal_cores_share_a_line() {
         let expected = "\
 amp-8: Eight cores behind one last-level cache, one of them twice as fast as the others (a=2)
-8 CPUs, 8 cores, 1 LLC, 1 package, unequal capacities, 200 MIPS in the lab
+8 CPUs, 8 cores, 1 LLC, 1 package, unequal capacities, 160 MIPS in the lab
 └─ package 0  CPUs 0-7
    └─ llc 0  CPUs 0-7  L3
       ├─ core 0  CPU 0  capacity 1024
