@@ -200,9 +200,8 @@ impl Guest {
 
     /// Switches the guest off.
     pub fn power_off(mut self) {
-        let line = serde_json::to_string(&Request::PowerOff).expect("no map keys") + "\n";
         // If it is gone already, so much the better.
-        let _ = self.port.get_mut().write_all(line.as_bytes());
+        let _ = self.send(&Request::PowerOff);
         let asked = Instant::now();
         while asked.elapsed() < Duration::from_secs(5) && matches!(self.qemu.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(20));

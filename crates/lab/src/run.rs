@@ -255,24 +255,23 @@ impl<'a> Session<'a> {
         samples: &mut Vec<Sample>,
         watch: &mut impl FnMut(Progress),
     ) -> Result<(), Error> {
-        for attempt in 1..=ATTEMPTS {
+        let mut lost = 0.0;
+        for _ in 0..ATTEMPTS {
             let sample = self.take(round, scheduler, run)?;
-            let (void, lost) = (sample.void, sample.lost);
+            let void = sample.void;
+            lost = sample.lost;
             samples.push(sample);
             if !void {
                 return Ok(());
             }
             watch(Progress::Void(lost));
-            if attempt == ATTEMPTS {
-                return Err(Error::Overloaded {
-                    run: format!("{} under {}", run.join(" + "), scheduler.name),
-                    attempts: ATTEMPTS,
-                    lost_percent: lost * 100.0,
-                    limit_percent: LOST_LIMIT * 100.0,
-                });
-            }
         }
-        Ok(())
+        Err(Error::Overloaded {
+            run: format!("{} under {}", run.join(" + "), scheduler.name),
+            attempts: ATTEMPTS,
+            lost_percent: lost * 100.0,
+            limit_percent: LOST_LIMIT * 100.0,
+        })
     }
 
     fn take(&mut self, round: u32, scheduler: &Scheduler, run: &[String]) -> Result<Sample, Error> {

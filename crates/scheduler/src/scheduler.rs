@@ -94,7 +94,9 @@ impl<'a> Scheduler<'a> {
         rodata.tunables.vtime_window_ns = options.slice_us * 1000;
         rodata.tunables.vtime_lag_ns = LAG_NS;
         rodata.tunables.serial_threshold = options.serial_threshold;
-        skel.maps.groups.set_max_entries(pid_max()?)?;
+        // Read once: the map and its mapping must have the same size.
+        let nr_groups = pid_max()?;
+        skel.maps.groups.set_max_entries(nr_groups)?;
 
         let mut skel = scx_ops_load!(skel, threadwise_ops, uei)?;
         let link = Some(scx_ops_attach!(skel, threadwise_ops)?);
@@ -103,7 +105,7 @@ impl<'a> Scheduler<'a> {
         // read at once; that the kernel writes them meanwhile is what is wanted.
         let groups = unsafe {
             MmapOptions::new()
-                .len(pid_max()? as usize * size_of::<u64>())
+                .len(nr_groups as usize * size_of::<u64>())
                 .map(&skel.maps.groups.as_fd())
         }
         .context("cannot map the thread groups")?;

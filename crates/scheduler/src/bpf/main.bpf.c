@@ -9,7 +9,7 @@
  * a CPU whose task used up its slice considers its own queue and one other.
  *
  * The wake-up path decides what a scheduler costs, so it has no look-up but that of the thread
- * group's ready word, and vtime is charged only when somebody has to wait: sum_exec_runtime
+ * group's ready count, and vtime is charged only when somebody has to wait: sum_exec_runtime
  * remembers what a task ran until then.
  */
 #include <scx/common.bpf.h>
