@@ -4,7 +4,9 @@
 //! Schedulers are compared within a round: both get the same seed, minutes apart in the same boot.
 
 use serde::{Deserialize, Serialize};
-use threadwise_metrics::{Performance, RatioSummary, Summary, fairness, jitter, paired_ratio};
+use threadwise_metrics::{
+    JitterSummary, Performance, RatioSummary, Summary, fairness, jitter_summary, paired_ratio,
+};
 use threadwise_model::fluid;
 
 use crate::error::Error;
@@ -58,7 +60,7 @@ pub struct SchedulerResult {
     /// The smallest over the largest speedup (eq. 3).
     pub fairness: Option<Summary>,
     /// Each program's jitter (eq. 5), of the times for a unit of work in the rounds, whose seeds differ.
-    pub jitter: Vec<f64>,
+    pub jitter: Vec<JitterSummary>,
     /// The share of CPU time that was idle.
     pub idle: Summary,
 }
@@ -153,10 +155,20 @@ fn totals(samples: &[&Sample]) -> Vec<f64> {
         .collect()
 }
 
-/// A program's performance alone in each round, if the experiment ran it alone.
-fn alone(measurement: &Measurement, scheduler: &str, name: &String) -> Option<Vec<f64>> {
-    let samples = valid(measurement, scheduler, std::slice::from_ref(name));
-    (!samples.is_empty()).then(|| totals(&samples))
+/// A program's performance alone in each round, if the experiment ran it, or one that differs in nothing but its
+/// name and seed, alone.
+fn alone(measurement: &Measurement, scheduler: &str, name: &str) -> Option<Vec<f64>> {
+    let experiment = &measurement.experiment;
+    let program = experiment.program(name);
+    let equals = experiment
+        .programs
+        .iter()
+        .filter(|other| other.does_the_same_as(program));
+    std::iter::once(program)
+        .chain(equals)
+        .map(|program| valid(measurement, scheduler, std::slice::from_ref(&program.name)))
+        .find(|samples| !samples.is_empty())
+        .map(|samples| totals(&samples))
 }
 
 fn speedups(samples: &[&Sample], alone: &[Vec<f64>]) -> Result<(Vec<Summary>, Option<Summary>), Error> {
@@ -183,7 +195,7 @@ fn speedups(samples: &[&Sample], alone: &[Vec<f64>]) -> Result<(Vec<Summary>, Op
     Ok((speedups, Some(Summary::of(&fair)?)))
 }
 
-fn jitters(samples: &[&Sample], nr_programs: usize) -> Result<Vec<f64>, Error> {
+fn jitters(samples: &[&Sample], nr_programs: usize) -> Result<Vec<JitterSummary>, Error> {
     let times = |program: usize| {
         samples
             .iter()
@@ -191,7 +203,7 @@ fn jitters(samples: &[&Sample], nr_programs: usize) -> Result<Vec<f64>, Error> {
             .collect::<Vec<_>>()
     };
     Ok((0..nr_programs)
-        .map(|program| jitter(&times(program)))
+        .map(|program| jitter_summary(&times(program)))
         .collect::<Result<_, _>>()?)
 }
 
@@ -329,7 +341,29 @@ pub(crate) mod tests {
         assert!(close(kernel.fairness.unwrap().mean, 1.0) && close(ours.fairness.unwrap().mean, 0.5 / 0.75));
         assert!(close(ours.over_baseline.unwrap().ratio, 800.0 / 550.0) && kernel.over_baseline.is_none());
         assert!(kernel.share_of_bound.unwrap().mean < ours.share_of_bound.unwrap().mean);
+        assert!(ours.jitter[0].low < ours.jitter[0].value && ours.jitter[0].value < ours.jitter[0].high);
         assert!(evaluation.runs[0].bound.is_none() && evaluation.runs[0].schedulers[0].speedups.is_empty());
+    }
+
+    #[test]
+    fn a_program_s_like_stands_for_it_alone() {
+        let mut like = measurement();
+        like.experiment.programs[1].synthetic = like.experiment.programs[0].synthetic.clone();
+        like.samples.retain(|sample| sample.run != ["B"]);
+        like.experiment.runs.retain(|run| run != &["B"]);
+        let evaluation = evaluate(like.clone()).unwrap();
+        let pair = &evaluation.runs[1].schedulers[0];
+        assert!(close(pair.speedups[1].mean, 0.05), "50 of A's 1000");
+        like.experiment.programs[1]
+            .synthetic
+            .as_mut()
+            .unwrap()
+            .phase_units += 1;
+        let evaluation = evaluate(like).unwrap();
+        assert!(
+            evaluation.runs[1].schedulers[0].speedups.is_empty(),
+            "not its like"
+        );
     }
 
     #[test]

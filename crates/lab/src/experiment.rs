@@ -82,7 +82,7 @@ pub struct Program {
 }
 
 /// A synthetic benchmark (thread-essence, Fig. 4).
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Synthetic {
     /// Parallel to serial.
@@ -233,6 +233,12 @@ impl Experiment {
 }
 
 impl Program {
+    /// Whether two programs differ in their names only.
+    pub(crate) fn does_the_same_as(&self, other: &Self) -> bool {
+        (&self.synthetic, &self.command, &self.time_label)
+            == (&other.synthetic, &other.command, &other.time_label)
+    }
+
     /// The command that runs it in the guest. Programs of one round differ in their seeds, rounds do too.
     pub(crate) fn command(&self, experiment: &Experiment, machine: &Machine, seed: u64) -> Vec<String> {
         let Some(synthetic) = &self.synthetic else {

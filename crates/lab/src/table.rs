@@ -75,7 +75,7 @@ fn table(run: &RunResult) -> Table {
 
 fn row(run: &RunResult, result: &SchedulerResult, together: bool) -> Vec<String> {
     let scale = if run.in_work_units { 1e-3 } else { 1.0 };
-    let worst_jitter = result.jitter.iter().copied().fold(0.0, f64::max);
+    let worst_jitter = result.jitter.iter().max_by(|a, b| a.value.total_cmp(&b.value));
     let mut row = vec![
         result.scheduler.clone(),
         format!(
@@ -87,7 +87,9 @@ fn row(run: &RunResult, result: &SchedulerResult, together: bool) -> Vec<String>
         ),
         result.over_baseline.as_ref().map_or_else(String::new, gain),
         format!("{:.1} %", result.idle.mean * 100.0),
-        format!("{worst_jitter:.3}"),
+        worst_jitter.map_or_else(String::new, |j| {
+            format!("{:.3} [{:.3}, {:.3}]", j.value, j.low, j.high)
+        }),
     ];
     if together {
         row.extend(result.speedups.iter().map(plus_minus));

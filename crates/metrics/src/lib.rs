@@ -16,5 +16,7 @@ pub mod summary;
 
 pub use error::Error;
 pub use percentile::percentile;
-pub use performance::{Performance, fairness, jitter, speedup_from_times, throughput};
+pub use performance::{
+    JitterSummary, Performance, fairness, jitter, jitter_summary, speedup_from_times, throughput,
+};
 pub use summary::{RatioSummary, Summary, paired_ratio};

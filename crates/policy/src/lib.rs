@@ -65,6 +65,18 @@ pub enum Class {
     Parallel = 3,
 }
 
+impl TryFrom<u64> for Class {
+    type Error = u64;
+
+    /// From the number that `enum tw_class` gives it; any other number is returned as the error.
+    fn try_from(class: u64) -> Result<Self, u64> {
+        [Self::Kernel, Self::Serial, Self::Senior, Self::Parallel]
+            .into_iter()
+            .find(|known| *known as u64 == class)
+            .ok_or(class)
+    }
+}
+
 /// A task as the ordering sees it (`struct tw_task`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -96,14 +108,12 @@ pub struct Tunables {
 }
 
 impl Tunables {
-    /// The class of a user's task, of the senior program or another, in a group with so many ready threads.
-    pub fn class_of(&self, nr_ready: u64, senior: bool) -> Class {
-        match ffi::tw_native_class_of(nr_ready, 0, u32::from(senior), self) {
-            0 => Class::Kernel,
-            1 => Class::Serial,
-            2 => Class::Senior,
-            _ => Class::Parallel,
-        }
+    /// The class of a task, a kernel thread bound to its CPU or not, of the senior program or another, in a group with so
+    /// many ready threads.
+    pub fn class_of(&self, nr_ready: u64, bound_kernel_thread: bool, senior: bool) -> Class {
+        let class =
+            ffi::tw_native_class_of(nr_ready, u32::from(bound_kernel_thread), u32::from(senior), self);
+        Class::try_from(u64::from(class)).expect("tw_class_of returns a class")
     }
 
     /// The vtime, kept near the vtime `now`; with less credit for a task that woke up.

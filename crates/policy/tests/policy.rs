@@ -25,17 +25,19 @@ fn task(class: Class, vtime: u64) -> Task {
 #[test]
 fn the_paper_s_threshold_is_more_than_two() {
     let group = Group::default();
-    let classes = [(); 4].map(|()| tunables().class_of(group.add(), false));
+    let classes = [(); 4].map(|()| tunables().class_of(group.add(), false, false));
     assert_eq!(
         classes,
         [Class::Serial, Class::Serial, Class::Parallel, Class::Parallel]
     );
-    assert_eq!(tunables().class_of(group.nr_ready(), true), Class::Senior);
+    assert_eq!(tunables().class_of(group.nr_ready(), false, true), Class::Senior);
     assert_eq!(
-        tunables().class_of(1, true),
+        tunables().class_of(1, false, true),
         Class::Serial,
         "serial goes before senior"
     );
+    assert_eq!(tunables().class_of(9, true, true), Class::Kernel);
+    assert_eq!(Class::try_from(4), Err(4));
 }
 
 #[test]

@@ -8,6 +8,7 @@
 mod bpf_intf;
 mod bpf_skel;
 mod options;
+mod record;
 mod scheduler;
 mod stats;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The command line.
 
+use std::path::PathBuf;
+
 use clap::{Parser, ValueEnum};
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
 
@@ -59,7 +61,11 @@ pub struct Options {
     #[arg(long)]
     pub help_stats: bool,
 
-    /// Fail on purpose, to see the kernel's scheduler take over
+    /// Write every decision of the policy to this file: a JSON object a line, first the settings
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
+    /// Fail on purpose, to see who notices
     #[arg(long, value_enum, hide_short_help = true, value_name = "FAULT")]
     pub inject_fault: Option<Fault>,
 
@@ -76,6 +82,10 @@ pub enum Fault {
     Stall,
     /// Threads that go to sleep still count as ready
     Miscount,
+    /// Tasks that are bound to one CPU wait behind all others
+    Starve,
+    /// Nice values are not honoured
+    Weightless,
 }
 
 /// A positive, finite number of seconds.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use crossbeam_channel::RecvTimeoutError;
-use libbpf_rs::{Link, OpenObject};
+use libbpf_rs::{Link, OpenObject, RingBuffer};
 use memmap2::{Mmap, MmapOptions};
 use scx_stats::prelude::*;
 use scx_utils::{UserExitInfo, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report};
@@ -18,10 +18,14 @@ use scx_utils::{UserExitInfo, scx_ops_attach, scx_ops_load, scx_ops_open, uei_ex
 use crate::bpf_intf;
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::options::{Fault, Options};
+use crate::record::{self, Recorder};
 use crate::stats::{self, Metrics};
 
 /// How far vtimes may lie apart. Long against a tick, short against what anybody would call starving.
 const LAG_NS: u64 = 100_000_000;
+
+/// How long to wait for a request before looking at everything else.
+const REQUEST_TIMEOUT: Duration = Duration::from_millis(200);
 
 const STATE: &str = "/sys/kernel/sched_ext/state";
 
@@ -58,6 +62,8 @@ pub struct Scheduler<'a> {
     stats: StatsServer<(), Metrics>,
     /// The map of thread groups: 8 bytes a tgid.
     groups: Mmap,
+    /// The ring buffer of decisions, if they are recorded.
+    recording: Option<RingBuffer<'static>>,
 }
 
 impl<'a> Scheduler<'a> {
@@ -86,6 +92,8 @@ impl<'a> Scheduler<'a> {
             Some(Fault::Error) => bpf_intf::tw_fault_TW_FAULT_ERROR,
             Some(Fault::Stall) => bpf_intf::tw_fault_TW_FAULT_STALL,
             Some(Fault::Miscount) => bpf_intf::tw_fault_TW_FAULT_MISCOUNT,
+            Some(Fault::Starve) => bpf_intf::tw_fault_TW_FAULT_STARVE,
+            Some(Fault::Weightless) => bpf_intf::tw_fault_TW_FAULT_WEIGHTLESS,
         };
         rodata.tunables.slice_ns = options.slice_us * 1000;
         rodata.tunables.rotate_ns = options.rotate_us * 1000;
@@ -94,11 +102,23 @@ impl<'a> Scheduler<'a> {
         rodata.tunables.vtime_window_ns = options.slice_us * 1000;
         rodata.tunables.vtime_lag_ns = LAG_NS;
         rodata.tunables.serial_threshold = options.serial_threshold;
+        rodata.recording = options.record.is_some();
+        let recorder = options
+            .record
+            .as_ref()
+            .map(|path| Recorder::create(path, &rodata.tunables))
+            .transpose()?;
+        if recorder.is_some() {
+            skel.maps.decisions.set_max_entries(record::BUFFER_BYTES)?;
+        }
         // Read once: the map and its mapping must have the same size.
         let nr_groups = pid_max()?;
         skel.maps.groups.set_max_entries(nr_groups)?;
 
         let mut skel = scx_ops_load!(skel, threadwise_ops, uei)?;
+        let recording = recorder
+            .map(|recorder| recorder.read(&skel.maps.decisions))
+            .transpose()?;
         let link = Some(scx_ops_attach!(skel, threadwise_ops)?);
         let stats = StatsServer::new(stats::server_data()).launch()?;
         // SAFETY: the map lives as long as the skeleton, its size never changes, and whole words are
@@ -114,6 +134,7 @@ impl<'a> Scheduler<'a> {
             link,
             stats,
             groups,
+            recording,
         })
     }
 
@@ -121,10 +142,13 @@ impl<'a> Scheduler<'a> {
     pub fn serve(&mut self, shutdown: &AtomicBool) -> Result<UserExitInfo> {
         let (response, request) = self.stats.channels();
         while !shutdown.load(Ordering::Relaxed) && !uei_exited!(&self.skel, uei) {
-            match request.recv_timeout(Duration::from_millis(200)) {
+            match request.recv_timeout(REQUEST_TIMEOUT) {
                 Ok(()) => response.send(self.metrics()?)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(error) => return Err(error.into()),
+            }
+            if let Some(recording) = &self.recording {
+                recording.consume().context("cannot write what was recorded")?;
             }
         }
         drop(self.link.take());

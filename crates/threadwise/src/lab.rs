@@ -17,6 +17,10 @@ use threadwise_machine::Machine;
 
 use crate::Format;
 
+/// Above this share of lost time `lab exec` warns. It starts programs, new code for QEMU to translate, within what it
+/// counts; so it is laxer than an experiment.
+const EXEC_LOST_LIMIT: f64 = 0.05;
+
 /// A command of the lab.
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -127,11 +131,12 @@ fn exec(options: ExecOptions) -> Result<ExitCode> {
         commands: vec![options.command],
         start_delay_ns: 0,
     };
+    let (response, counted) = guest.ask_counting(&request, Duration::ZERO, deadline)?;
     let Response::Ran {
         outputs,
         scheduler_lost,
         ..
-    } = guest.ask(&request, deadline)?
+    } = response
     else {
         bail!("the guest gave an unexpected answer");
     };
@@ -140,6 +145,12 @@ fn exec(options: ExecOptions) -> Result<ExitCode> {
     eprint!("{}", output.stderr);
     if let Some(log) = scheduler_lost {
         bail!("the scheduler was thrown out: {log}");
+    }
+    if counted.lost_share() > EXEC_LOST_LIMIT {
+        eprintln!(
+            "threadwise: the host could not keep up, the machine lost {:.1} % of its time: compare no speeds, or lower --mips",
+            counted.lost_share() * 100.0
+        );
     }
     guest.power_off();
     Ok(output

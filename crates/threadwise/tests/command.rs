@@ -111,3 +111,80 @@ fn every_experiment_file_is_sound() {
         threadwise_machine::Machine::load(&experiment.machine).unwrap();
     }
 }
+
+/// Runs scripts/setup with nothing on PATH but these programs of the host and these of our own making.
+fn setup(host: &[&str], own: &[(&str, &str)]) -> Output {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let bin = folder.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    for name in host {
+        let found = std::env::split_paths(&path)
+            .map(|dir| dir.join(name))
+            .find(|file| file.is_file());
+        symlink(
+            found.unwrap_or_else(|| panic!("{name} is not on PATH")),
+            bin.join(name),
+        )
+        .unwrap();
+    }
+    for (name, script) in own {
+        std::fs::write(bin.join(name), format!("#!/bin/bash\n{script}\n")).unwrap();
+        std::fs::set_permissions(bin.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    Command::new("/bin/bash")
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/setup"))
+        .env_clear()
+        .env("PATH", &bin)
+        .env("THREADWISE_CACHE", folder.path().join("cache"))
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn setup_says_what_to_install_where_it_cannot() {
+    let common = ["mkdir", "sort", "sed", "head", "grep", "paste"];
+    let no_rust = setup(&common, &[]);
+    assert_eq!(no_rust.status.code(), Some(2));
+    assert!(
+        text(&no_rust.stderr).contains("rustup"),
+        "{}",
+        text(&no_rust.stderr)
+    );
+
+    let no_apt = setup(&common, &[("cargo", "")]);
+    assert_eq!(no_apt.status.code(), Some(2));
+    let said = text(&no_apt.stderr);
+    for expected in [
+        "no apt",
+        "clang-19",
+        "busybox-static",
+        "QEMU 9.1 or later",
+        "CONFIG_SCHED_CLASS_EXT=y",
+    ] {
+        assert!(said.contains(expected), "no {expected:?} in {said}");
+    }
+
+    // Somebody else than root, with every package but clang-19.
+    let not_root = setup(
+        &common,
+        &[
+            ("cargo", ""),
+            ("apt-get", "echo apt-get was run; exit 1"),
+            ("dpkg-query", "[ \"${!#}\" = clang-19 ] || echo installed"),
+            ("id", "echo 1000"),
+        ],
+    );
+    let said = text(&not_root.stderr);
+    assert_eq!(not_root.status.code(), Some(2), "{said}");
+    let debian_12 = std::fs::read_to_string("/etc/os-release")
+        .is_ok_and(|release| release.contains("ID=debian") && release.contains("VERSION_ID=\"12\""));
+    let expected = if debian_12 {
+        "not root: run 'sudo make setup' once. It installs: clang-19 "
+    } else {
+        "knows Debian 12 only"
+    };
+    assert!(said.contains(expected), "{said}");
+    assert!(!text(&not_root.stdout).contains("apt-get was run"));
+}

@@ -32,6 +32,33 @@ enum tw_fault {
 	TW_FAULT_STALL,
 	/* Counts no thread as no longer ready: the check at the end must notice. */
 	TW_FAULT_MISCOUNT,
+	/* Puts tasks that are bound to one CPU behind all others. */
+	TW_FAULT_STARVE,
+	/* Charges every task as if its nice value were 0. */
+	TW_FAULT_WEIGHTLESS,
+};
+
+/* The functions of policy/ whose decisions are recorded, and what stands in tw_decision.in for each. */
+enum tw_decision_kind {
+	/* tw_class_of: ready threads, bound kernel thread, senior. */
+	TW_DECISION_CLASS,
+	/* tw_vtime_charge: vtime, time run, weight. */
+	TW_DECISION_CHARGE,
+	/* tw_vtime_bound: vtime, now, class, woke. */
+	TW_DECISION_BOUND,
+	/* tw_key: vtime, class. */
+	TW_DECISION_KEY,
+	/* tw_preempts: vtime and class of the waking task, then of the running one. */
+	TW_DECISION_PREEMPTS,
+	/* tw_yields: vtime and class of the running task, key of the waiting one. */
+	TW_DECISION_YIELDS,
+};
+
+/* What was asked of the policy and what it answered, for a replay through the native build. */
+struct tw_decision {
+	u64 kind;
+	u64 in[4];
+	u64 out;
 };
 
 #endif /* TW_INTF_H */

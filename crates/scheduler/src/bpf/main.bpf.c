@@ -23,11 +23,30 @@ UEI_DEFINE(uei);
 /* No runnable task waits longer than this, or the kernel throws the scheduler out. Its maximum is 30 s. */
 #define WATCHDOG_MS 10000
 
+/* How far back TW_FAULT_STARVE puts a task: beyond the watchdog. */
+#define TW_STARVED_NS (1000ULL * 1000 * WATCHDOG_MS * 2)
+
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
 const volatile u32 nr_cpus = 1;
 const volatile u32 fault = TW_FAULT_NONE;
 const volatile struct tw_tunables tunables = {};
+/* Whether every decision goes into the ring buffer. When not, the verifier removes the code. */
+const volatile bool recording = false;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} decisions SEC(".maps");
+
+/* A decision that finds the buffer full is dropped: nobody waits for a reader. */
+static void record(enum tw_decision_kind kind, u64 a, u64 b, u64 c, u64 d, u64 out)
+{
+	struct tw_decision decision = { .kind = kind, .in = { a, b, c, d }, .out = out };
+
+	if (recording)
+		bpf_ringbuf_output(&decisions, &decision, sizeof(decision), 0);
+}
 
 /*
  * The thread groups, indexed by tgid: nothing to allocate, nothing to leak, one bounds check.
@@ -119,7 +138,12 @@ static const struct tw_tunables *tun(void)
 
 static enum tw_class class_of(const struct task_struct *p)
 {
-	return tw_class_of(nr_ready_of(p->tgid), is_bound_kernel_thread(p), p->tgid == senior_tgid, tun());
+	u64 nr_ready = nr_ready_of(p->tgid);
+	bool bound = is_bound_kernel_thread(p), senior = p->tgid == senior_tgid;
+	enum tw_class class = tw_class_of(nr_ready, bound, senior, tun());
+
+	record(TW_DECISION_CLASS, nr_ready, bound, senior, 0, class);
+	return class;
 }
 
 /*
@@ -128,15 +152,48 @@ static enum tw_class class_of(const struct task_struct *p)
  */
 static void charge(struct task_struct *p, struct task_ctx *tctx, bool woke, struct tw_task *task)
 {
-	u64 ran_ns = p->se.sum_exec_runtime - tctx->charged_ns, vtime;
+	u64 ran_ns = p->se.sum_exec_runtime - tctx->charged_ns, now, charged;
+	u32 weight = fault == TW_FAULT_WEIGHTLESS ? TW_WEIGHT_ONE : p->scx.weight;
 
 	task->class = class_of(p);
 	if (tw_before(vtime_now, tctx->vtime))
 		vtime_now = tctx->vtime;
-	vtime = tw_vtime_charge(tctx->vtime, ran_ns, p->scx.weight);
-	vtime = tw_vtime_bound(vtime, vtime_now, task->class, woke, tun());
+	now = vtime_now;
+	charged = tw_vtime_charge(tctx->vtime, ran_ns, weight);
+	record(TW_DECISION_CHARGE, tctx->vtime, ran_ns, weight, 0, charged);
+	task->vtime = tw_vtime_bound(charged, now, task->class, woke, tun());
+	record(TW_DECISION_BOUND, charged, now, task->class, woke, task->vtime);
 	tctx->charged_ns = p->se.sum_exec_runtime;
-	tctx->vtime = task->vtime = vtime;
+	tctx->vtime = task->vtime;
+	if (fault == TW_FAULT_STARVE && p->nr_cpus_allowed == 1 && task->class != TW_CLASS_KERNEL) {
+		task->class = TW_CLASS_PARALLEL;
+		task->vtime += TW_STARVED_NS;
+	}
+}
+
+static u64 key_of(const struct tw_task *task)
+{
+	u64 key = tw_key(task, tun());
+
+	record(TW_DECISION_KEY, task->vtime, task->class, 0, 0, key);
+	return key;
+}
+
+static bool preempts(const struct tw_task *waking, const struct tw_task *running)
+{
+	bool answer = tw_preempts(waking, running, tun());
+
+	record(TW_DECISION_PREEMPTS, waking->vtime, waking->class, running->vtime, running->class, answer);
+	return answer;
+}
+
+static bool yields(const struct tw_task *running, const struct task_struct *waiting)
+{
+	u64 waiting_key = waiting->scx.dsq_vtime;
+	bool answer = tw_yields(running, waiting_key, tun());
+
+	record(TW_DECISION_YIELDS, running->vtime, running->class, waiting_key, 0, answer);
+	return answer;
 }
 
 /* A parallel task competes: its program becomes the senior one if there is none. */
@@ -180,7 +237,7 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 
 	if (fault == TW_FAULT_STALL || fault == TW_FAULT_ERROR || cpu < 0)
 		return prev_cpu;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, 0);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, SCX_ENQ_IMMED);
 	return cpu;
 }
 
@@ -209,7 +266,7 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *waking, s32 
 			continue;
 		task.vtime = rctx->vtime;
 		task.class = class_of(running);
-		if (tw_preempts(waking, &task, tun()))
+		if (preempts(waking, &task))
 			return cpu;
 	}
 	return -1;
@@ -258,7 +315,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 			count(cctx, TW_STAT_SERIAL_QUEUED);
 	}
 	count(cctx, TW_STAT_QUEUED);
-	scx_bpf_dsq_insert_vtime(p, cpu, tunables.slice_ns, tw_key(&task, tun()), enq_flags);
+	scx_bpf_dsq_insert_vtime(p, cpu, tunables.slice_ns, key_of(&task), enq_flags);
 	mark_queued(cpu);
 	/* A CPU may have gone idle since select_cpu() looked. */
 	kick_idle_for(p);
@@ -294,14 +351,14 @@ static bool yields_to_queue(const struct tw_task *prev, s32 cpu)
 {
 	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(cpu);
 
-	return first && tw_yields(prev, first->scx.dsq_vtime, tun());
+	return first && yields(prev, first);
 }
 
 static void dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
 {
 	u32 i;
 
-	if (scx_bpf_dsq_move_to_local(cpu, 0))
+	if (scx_bpf_dsq_move_to_local(cpu, SCX_ENQ_IMMED))
 		return;
 	unmark_if_empty(cpu);
 	bpf_for(i, 0, nr_cpus) {
@@ -309,7 +366,7 @@ static void dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
 
 		if (from < 0)
 			return;
-		if (scx_bpf_dsq_move_to_local(from, 0)) {
+		if (scx_bpf_dsq_move_to_local(from, SCX_ENQ_IMMED)) {
 			count(cctx, TW_STAT_STOLEN);
 			return;
 		}
@@ -336,15 +393,15 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	charge(prev, tctx, false, &task);
 	claim_seniority(&task, prev->tgid);
 	other = next_queued_cpu(cctx, cpu);
-	if (other >= 0 && yields_to_queue(&task, other) && scx_bpf_dsq_move_to_local(other, 0)) {
+	if (other >= 0 && yields_to_queue(&task, other) && scx_bpf_dsq_move_to_local(other, SCX_ENQ_IMMED)) {
 		count(cctx, TW_STAT_REBALANCED);
 		return;
 	}
 	first = __COMPAT_scx_bpf_dsq_peek(cpu);
 	if (!first) {
 		unmark_if_empty(cpu);
-	} else if (tw_yields(&task, first->scx.dsq_vtime, tun())) {
-		if (scx_bpf_dsq_move_to_local(cpu, 0))
+	} else if (yields(&task, first)) {
+		if (scx_bpf_dsq_move_to_local(cpu, SCX_ENQ_IMMED))
 			return;
 	} else {
 		/* It goes on waiting here; a CPU may have gone idle without seeing it. */
@@ -380,10 +437,9 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(threadwise_init_task, struct task_struct *p, struct
 {
 	u32 tgid = p->tgid;
 
-	if (!bpf_map_lookup_elem(&groups, &tgid)) {
-		scx_bpf_error("tgid %d is beyond the kernel.pid_max at loading; restart the scheduler", tgid);
-		return -E2BIG;
-	}
+	/* Somebody raised kernel.pid_max. Failing here would fail the fork; the loader starts anew instead. */
+	if (!bpf_map_lookup_elem(&groups, &tgid))
+		scx_bpf_exit(SCX_ECODE_ACT_RESTART, "tgid %d is beyond the kernel.pid_max at loading", tgid);
 	return bpf_task_storage_get(&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE) ? 0 : -ENOMEM;
 }
 
@@ -412,6 +468,19 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(threadwise_init)
 	return 0;
 }
 
+/*
+ * Nothing depends on which CPUs are online: a task that waits in the queue of a CPU that goes is taken
+ * by the others, and the kernel moves those that could run there only. Without these two hooks the
+ * kernel would throw the scheduler out at each change.
+ */
+void BPF_STRUCT_OPS(threadwise_cpu_online, s32 cpu)
+{
+}
+
+void BPF_STRUCT_OPS(threadwise_cpu_offline, s32 cpu)
+{
+}
+
 void BPF_STRUCT_OPS(threadwise_exit, struct scx_exit_info *ei)
 {
 	UEI_RECORD(uei, ei);
@@ -426,6 +495,8 @@ SCX_OPS_DEFINE(threadwise_ops,
 	       .quiescent	= (void *)threadwise_quiescent,
 	       .enable		= (void *)threadwise_enable,
 	       .init_task	= (void *)threadwise_init_task,
+	       .cpu_online	= (void *)threadwise_cpu_online,
+	       .cpu_offline	= (void *)threadwise_cpu_offline,
 	       .init		= (void *)threadwise_init,
 	       .exit		= (void *)threadwise_exit,
 	       .timeout_ms	= WATCHDOG_MS,

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Writes what the BPF program asked of the policy, and what that answered, for a replay through the
+//! policy's native build (`crates/threadwise/tests/guest.rs`): both builds must agree bit for bit.
+
+use std::fs::File;
+use std::io::{LineWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
+use serde_json::json;
+
+use crate::bpf_intf::{self, tw_decision};
+use crate::bpf_skel::types;
+
+/// The ring buffer while recording; what finds it full is dropped.
+pub const BUFFER_BYTES: u32 = 1 << 20;
+
+/// A file of decisions.
+pub struct Recorder {
+    file: LineWriter<File>,
+}
+
+impl Recorder {
+    /// Creates the file and writes the settings under which everything else was decided.
+    pub fn create(path: &Path, tunables: &types::tw_tunables) -> Result<Self> {
+        let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+        let mut file = LineWriter::new(file);
+        let settings = json!({
+            "schema": "threadwise.decisions/1",
+            "slice_ns": tunables.slice_ns,
+            "rotate_ns": tunables.rotate_ns,
+            "serial_boost_ns": tunables.serial_boost_ns,
+            "senior_boost_ns": tunables.senior_boost_ns,
+            "vtime_window_ns": tunables.vtime_window_ns,
+            "vtime_lag_ns": tunables.vtime_lag_ns,
+            "serial_threshold": tunables.serial_threshold,
+        });
+        writeln!(file, "{settings}").with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { file })
+    }
+
+    /// Writes what comes through the ring buffer, whenever that is consumed.
+    pub fn read(mut self, decisions: &dyn MapCore) -> Result<RingBuffer<'static>> {
+        let mut builder = RingBufferBuilder::new();
+        builder.add(decisions, move |bytes| match self.write(bytes) {
+            Ok(()) => 0,
+            Err(error) => {
+                tracing::error!("recording: {error:#}");
+                -libc::EIO
+            }
+        })?;
+        Ok(builder.build()?)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        ensure!(
+            bytes.len() == size_of::<tw_decision>(),
+            "a decision of {} bytes",
+            bytes.len()
+        );
+        // SAFETY: plain integers, of the size that was just checked; the read does not ask for alignment.
+        let decision: tw_decision = unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
+        let line = json!({
+            "function": name(decision.kind)?,
+            "in": decision.in_,
+            "out": decision.out,
+        });
+        writeln!(self.file, "{line}").context("cannot write")
+    }
+}
+
+/// The policy's function.
+fn name(kind: u64) -> Result<&'static str> {
+    let names = [
+        (bpf_intf::tw_decision_kind_TW_DECISION_CLASS, "tw_class_of"),
+        (bpf_intf::tw_decision_kind_TW_DECISION_CHARGE, "tw_vtime_charge"),
+        (bpf_intf::tw_decision_kind_TW_DECISION_BOUND, "tw_vtime_bound"),
+        (bpf_intf::tw_decision_kind_TW_DECISION_KEY, "tw_key"),
+        (bpf_intf::tw_decision_kind_TW_DECISION_PREEMPTS, "tw_preempts"),
+        (bpf_intf::tw_decision_kind_TW_DECISION_YIELDS, "tw_yields"),
+    ];
+    names
+        .iter()
+        .find(|(known, _)| u64::from(*known) == kind)
+        .map(|(_, name)| *name)
+        .with_context(|| format!("a decision of unknown kind {kind}"))
+}
