@@ -437,7 +437,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(threadwise_init_task, struct task_struct *p, struct
 {
 	u32 tgid = p->tgid;
 
-	/* Somebody raised kernel.pid_max. Failing here would fail the fork; the loader starts anew instead. */
+	/* Somebody raised kernel.pid_max. Failing here would fail the fork; the loader starts anew instead.
+	 */
 	if (!bpf_map_lookup_elem(&groups, &tgid))
 		scx_bpf_exit(SCX_ECODE_ACT_RESTART, "tgid %d is beyond the kernel.pid_max at loading", tgid);
 	return bpf_task_storage_get(&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE) ? 0 : -ENOMEM;
