@@ -17,6 +17,9 @@
 /* The weight of a nice-0 task (kernel/sched/ext.c, SCX weights: 1 to 10000). */
 #define TW_WEIGHT_ONE 100
 
+/* The capacity of the fastest CPU (Documentation/scheduler/sched-capacity.rst). */
+#define TW_CAPACITY_ONE 1024
+
 /* CPUs that one serial wake-up looks at, at most. */
 #define TW_VICTIM_SCAN 64
 
@@ -24,11 +27,7 @@ enum tw_class {
 	/* A kernel thread bound to its CPU: others depend on it, it runs briefly, it goes at once. */
 	TW_CLASS_KERNEL = 0,
 	TW_CLASS_SERIAL = 1,
-	/*
-	 * Of the parallel program that was the first to enter its phase. Programs that compete for the
-	 * whole machine gain nothing from sharing it; one that goes first is done sooner, and the
-	 * machine sees fewer context switches (section VII, seniority boost).
-	 */
+	/* Of the senior parallel program (phase.h). */
 	TW_CLASS_SENIOR = 2,
 	TW_CLASS_PARALLEL = 3,
 };
@@ -41,8 +40,10 @@ struct tw_tunables {
 	u64 rotate_ns;
 	/* How far ahead of its vtime a serial task is placed. */
 	u64 serial_boost_ns;
-	/* The same for the tasks of the senior parallel program: the length of its turn. */
+	/* The same for the tasks of the senior parallel program. */
 	u64 senior_boost_ns;
+	/* How long a program is the senior one while others compete. */
+	u64 senior_turn_ns;
 	/* How far behind the current vtime a task that wakes up may be, and a serial one ahead. */
 	u64 vtime_window_ns;
 	/* How far from the current vtime any task may be, in either direction. */
@@ -63,7 +64,7 @@ static inline bool tw_before(u64 a, u64 b)
 }
 
 /* The class of a task whose thread group has so many ready threads, and is the senior one or not. */
-static inline enum tw_class tw_class_of(u64 nr_ready, bool bound_kernel_thread, bool senior,
+static inline enum tw_class tw_class_of(u32 nr_ready, bool bound_kernel_thread, bool senior,
 					const struct tw_tunables *tun)
 {
 	if (bound_kernel_thread)
@@ -73,16 +74,16 @@ static inline enum tw_class tw_class_of(u64 nr_ready, bool bound_kernel_thread, 
 	return senior ? TW_CLASS_SENIOR : TW_CLASS_PARALLEL;
 }
 
-/* Whether a change to this many ready threads was the one that ended a parallel phase. */
-static inline bool tw_phase_ended(u64 nr_ready, const struct tw_tunables *tun)
+/*
+ * The vtime after running for ran_ns with a weight of 1 to 10000 on a CPU of this capacity. What counts
+ * is the work that could be done, not the time: who runs on a fast CPU has had more (section VII,
+ * "priority for processing power").
+ */
+static inline u64 tw_vtime_charge(u64 vtime, u64 ran_ns, u32 weight, u32 capacity)
 {
-	return nr_ready == tun->serial_threshold;
-}
+	u64 work_ns = ran_ns * capacity / TW_CAPACITY_ONE;
 
-/* The vtime after running for ran_ns with a weight of 1 to 10000. */
-static inline u64 tw_vtime_charge(u64 vtime, u64 ran_ns, u32 weight)
-{
-	return vtime + ran_ns * TW_WEIGHT_ONE / (weight ? weight : 1);
+	return vtime + work_ns * TW_WEIGHT_ONE / (weight ? weight : 1);
 }
 
 /*
@@ -103,6 +104,34 @@ static inline u64 tw_vtime_bound(u64 vtime, u64 now, enum tw_class class, bool w
 	if (tw_before(now + ahead_ns, vtime))
 		return now + ahead_ns;
 	return vtime;
+}
+
+/* What a task ran since its vtime was last brought up to date. */
+struct tw_run {
+	/* Before it last slept, if it did. */
+	u64 before_ns;
+	/* Since then, or all of it. */
+	u64 since_ns;
+	/* 1 to 10000, TW_WEIGHT_ONE for nice 0. */
+	u32 weight;
+	/* Of the CPU that it ran on. */
+	u32 capacity;
+	bool slept;
+};
+
+/*
+ * A task's vtime brought up to date. One that slept brings its credit into bounds at its waking, not
+ * now: what it ran since then is not forgotten, or those that found an idle CPU at the start of a
+ * phase would count as having waited for as long as those that wait.
+ */
+static inline u64 tw_vtime_advance(u64 vtime, const struct tw_run *run, u64 now, enum tw_class class,
+				   const struct tw_tunables *tun)
+{
+	vtime = tw_vtime_charge(vtime, run->before_ns, run->weight, run->capacity);
+	if (run->slept)
+		vtime = tw_vtime_bound(vtime, now, class, true, tun);
+	vtime = tw_vtime_charge(vtime, run->since_ns, run->weight, run->capacity);
+	return tw_vtime_bound(vtime, now, class, false, tun);
 }
 
 /* The position of a waiting task among the others. */

@@ -3,51 +3,130 @@
 //! compiled natively.
 //!
 //! Nothing is decided or re-implemented here. [`Group`] counts ready threads and tells the phase;
-//! [`Tunables`] has the ordering. What the functions mean stands in `policy/phase.h` and `policy/order.h`.
+//! [`Tunables`] has the ordering. What the functions mean stands in `policy/*.h`.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 mod ffi {
-    use super::{Task, Tunables};
+    use super::{Place, RawGroup, Run, Task, Tunables};
 
     unsafe extern "C" {
-        pub fn tw_native_ready_add(group: *mut u64) -> u64;
-        pub fn tw_native_ready_sub(group: *mut u64) -> u64;
+        pub fn tw_native_ready_add(group: *const RawGroup) -> u32;
+        pub fn tw_native_ready_sub(group: *const RawGroup) -> u32;
+        pub safe fn tw_native_phase_began(ready: u32, threshold: u32) -> u32;
+        pub safe fn tw_native_phase_ended(ready: u32, threshold: u32) -> u32;
+        pub safe fn tw_native_stamp(now_ns: u64) -> u32;
+        pub safe fn tw_native_stays_senior(senior: &RawGroup, other: &RawGroup, threshold: u32) -> u32;
+        pub safe fn tw_native_turn_is_over(since: u32, now: u32, turn_ns: u64) -> u32;
+        pub safe fn tw_native_is_faster(capacity: u32, than: u32) -> u32;
+        pub safe fn tw_native_moves_up(class: u32, here: u32, there: &Place) -> u32;
         pub safe fn tw_native_class_of(
-            ready: u64,
+            ready: u32,
             bound_kernel_thread: u32,
             senior: u32,
             tun: &Tunables,
         ) -> u32;
-        pub safe fn tw_native_vtime_charge(vtime: u64, ran_ns: u64, weight: u32) -> u64;
+        pub safe fn tw_native_vtime_charge(vtime: u64, ran_ns: u64, weight: u32, capacity: u32) -> u64;
         pub safe fn tw_native_vtime_bound(vtime: u64, now: u64, class: u32, woke: u32, tun: &Tunables)
         -> u64;
+        pub safe fn tw_native_vtime_advance(
+            vtime: u64,
+            run: &Run,
+            now: u64,
+            class: u32,
+            tun: &Tunables,
+        ) -> u64;
         pub safe fn tw_native_key(task: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_yields(running: &Task, waiting_key: u64, tun: &Tunables) -> u32;
     }
 }
 
-/// The ready threads of a thread group (`struct tw_group`). May be shared between threads.
+/// The capacity of the fastest CPU.
+pub const CAPACITY_ONE: u32 = 1024;
+
+/// `struct tw_group`.
 #[derive(Debug, Default)]
-pub struct Group(AtomicU64);
+#[repr(C)]
+struct RawGroup {
+    nr_ready: AtomicU32,
+    entered: AtomicU32,
+}
+
+/// A thread group: its ready threads and when it became parallel. May be shared between threads.
+#[derive(Debug, Default)]
+pub struct Group(RawGroup);
 
 impl Group {
     /// A thread became runnable. Returns how many are ready after it.
-    pub fn add(&self) -> u64 {
-        // SAFETY: the pointer is valid, and the callee changes it with one atomic instruction.
-        unsafe { ffi::tw_native_ready_add(self.0.as_ptr()) }
+    pub fn add(&self) -> u32 {
+        // SAFETY: the pointer is valid, and the callee changes an atomic with one atomic instruction.
+        unsafe { ffi::tw_native_ready_add(&self.0) }
     }
 
     /// A thread is no longer runnable. Returns how many are ready after it.
-    pub fn sub(&self) -> u64 {
+    pub fn sub(&self) -> u32 {
         // SAFETY: as in `add`.
-        unsafe { ffi::tw_native_ready_sub(self.0.as_ptr()) }
+        unsafe { ffi::tw_native_ready_sub(&self.0) }
     }
 
     /// How many threads are ready now.
-    pub fn nr_ready(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
+    pub fn nr_ready(&self) -> u32 {
+        self.0.nr_ready.load(Ordering::SeqCst)
+    }
+
+    /// It became parallel at this time, a [`stamp`].
+    pub fn enter(&self, now: u32) {
+        self.0.entered.store(now, Ordering::SeqCst);
+    }
+
+    /// Whether this group, the senior one, keeps its place beside another parallel one.
+    pub fn stays_senior(&self, other: &Self, serial_threshold: u32) -> bool {
+        ffi::tw_native_stays_senior(&self.0, &other.0, serial_threshold) != 0
+    }
+}
+
+/// Whether the thread that made it so many ready threads began a parallel phase.
+pub fn phase_began(nr_ready: u32, serial_threshold: u32) -> bool {
+    ffi::tw_native_phase_began(nr_ready, serial_threshold) != 0
+}
+
+/// Whether the thread whose sleep left so many ready threads ended a parallel phase.
+pub fn phase_ended(nr_ready: u32, serial_threshold: u32) -> bool {
+    ffi::tw_native_phase_ended(nr_ready, serial_threshold) != 0
+}
+
+/// A time in units of 65.536 us, which wraps; two within 39 hours compare rightly.
+pub fn stamp(now_ns: u64) -> u32 {
+    ffi::tw_native_stamp(now_ns)
+}
+
+/// Whether a program that has been the senior one since then (both are [`stamp`]s) has had its turn.
+pub fn turn_is_over(since: u32, now: u32, turn_ns: u64) -> bool {
+    ffi::tw_native_turn_is_over(since, now, turn_ns) != 0
+}
+
+/// Whether a CPU of this capacity is so much faster than another that a migration is worth it.
+pub fn is_faster(capacity: u32, than: u32) -> bool {
+    ffi::tw_native_is_faster(capacity, than) != 0
+}
+
+/// A CPU as a task sees it that might go there (`struct tw_place`).
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Place {
+    /// 1024 for the fastest CPU of the machine.
+    pub capacity: u32,
+    /// Whether nothing runs there.
+    pub idle: bool,
+    /// Of what runs there, if it is not idle.
+    pub class: Class,
+}
+
+impl Place {
+    /// Whether a task of this class, on or bound for a CPU of capacity `here`, goes there instead.
+    pub fn attracts(&self, class: Class, here: u32) -> bool {
+        ffi::tw_native_moves_up(class as u32, here, self) != 0
     }
 }
 
@@ -87,6 +166,22 @@ pub struct Task {
     pub class: Class,
 }
 
+/// What a task ran since its vtime was last brought up to date (`struct tw_run`).
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Run {
+    /// Before it last slept, if it did, in nanoseconds.
+    pub before_ns: u64,
+    /// Since then, or all of it, in nanoseconds.
+    pub since_ns: u64,
+    /// 1 to 10000, where 100 is nice 0.
+    pub weight: u32,
+    /// Of the CPU that it ran on, [`CAPACITY_ONE`] for the fastest.
+    pub capacity: u32,
+    /// Whether it slept.
+    pub slept: bool,
+}
+
 /// The policy's settings (`struct tw_tunables`), times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -99,6 +194,8 @@ pub struct Tunables {
     pub serial_boost_ns: u64,
     /// The same for a task of the senior parallel program.
     pub senior_boost_ns: u64,
+    /// How long a program is the senior one while others compete.
+    pub senior_turn_ns: u64,
     /// How far behind the current vtime a waking task may be, and a serial one ahead.
     pub vtime_window_ns: u64,
     /// How far from the current vtime any task may be.
@@ -110,7 +207,7 @@ pub struct Tunables {
 impl Tunables {
     /// The class of a task, a kernel thread bound to its CPU or not, of the senior program or another, in a group with so
     /// many ready threads.
-    pub fn class_of(&self, nr_ready: u64, bound_kernel_thread: bool, senior: bool) -> Class {
+    pub fn class_of(&self, nr_ready: u32, bound_kernel_thread: bool, senior: bool) -> Class {
         let class =
             ffi::tw_native_class_of(nr_ready, u32::from(bound_kernel_thread), u32::from(senior), self);
         Class::try_from(u64::from(class)).expect("tw_class_of returns a class")
@@ -119,6 +216,11 @@ impl Tunables {
     /// The vtime, kept near the vtime `now`; with less credit for a task that woke up.
     pub fn vtime_bound(&self, vtime: u64, now: u64, class: Class, woke: bool) -> u64 {
         ffi::tw_native_vtime_bound(vtime, now, class as u32, u32::from(woke), self)
+    }
+
+    /// The vtime brought up to date, kept near the vtime `now`.
+    pub fn vtime_advance(&self, vtime: u64, run: &Run, now: u64, class: Class) -> u64 {
+        ffi::tw_native_vtime_advance(vtime, run, now, class as u32, self)
     }
 
     /// The task's position among those who wait: the smaller goes first.
@@ -137,7 +239,8 @@ impl Tunables {
     }
 }
 
-/// The vtime after running for `ran_ns` with a weight of 1 to 10000, where 100 is a nice-0 task.
-pub fn vtime_charge(vtime: u64, ran_ns: u64, weight: u32) -> u64 {
-    ffi::tw_native_vtime_charge(vtime, ran_ns, weight)
+/// The vtime after running for `ran_ns` on a CPU of this capacity with a weight of 1 to 10000, where 100 is a nice-0
+/// task.
+pub fn vtime_charge(vtime: u64, ran_ns: u64, weight: u32, capacity: u32) -> u64 {
+    ffi::tw_native_vtime_charge(vtime, ran_ns, weight, capacity)
 }

@@ -1,29 +1,73 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The policy's functions as symbols. They are static inline in their headers, for BPF's sake. */
 #include "../../../policy/order.h"
+#include "../../../policy/speed.h"
 
 _Static_assert(sizeof(struct tw_group) == 8, "crates/policy/src/lib.rs has the same layout");
-_Static_assert(sizeof(struct tw_tunables) == 56, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_tunables) == 64, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_task) == 16, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_run) == 32, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_place) == 12, "crates/policy/src/lib.rs has the same layout");
 
-u64 tw_native_ready_add(struct tw_group *group)
+u32 tw_native_ready_add(struct tw_group *group)
 {
 	return tw_ready_add(group);
 }
 
-u64 tw_native_ready_sub(struct tw_group *group)
+u32 tw_native_ready_sub(struct tw_group *group)
 {
 	return tw_ready_sub(group);
 }
 
-u32 tw_native_class_of(u64 nr_ready, u32 bound_kernel_thread, u32 senior, const struct tw_tunables *tun)
+u32 tw_native_class_of(u32 nr_ready, u32 bound_kernel_thread, u32 senior, const struct tw_tunables *tun)
 {
 	return tw_class_of(nr_ready, bound_kernel_thread, senior, tun);
 }
 
-u64 tw_native_vtime_charge(u64 vtime, u64 ran_ns, u32 weight)
+u32 tw_native_phase_began(u32 nr_ready, u32 serial_threshold)
 {
-	return tw_vtime_charge(vtime, ran_ns, weight);
+	return tw_phase_began(nr_ready, serial_threshold);
+}
+
+u32 tw_native_phase_ended(u32 nr_ready, u32 serial_threshold)
+{
+	return tw_phase_ended(nr_ready, serial_threshold);
+}
+
+u32 tw_native_stamp(u64 now_ns)
+{
+	return tw_stamp(now_ns);
+}
+
+u32 tw_native_stays_senior(const struct tw_group *senior, const struct tw_group *other, u32 serial_threshold)
+{
+	return tw_stays_senior(senior, other, serial_threshold);
+}
+
+u32 tw_native_turn_is_over(u32 since, u32 now, u64 turn_ns)
+{
+	return tw_turn_is_over(since, now, turn_ns);
+}
+
+u32 tw_native_is_faster(u32 capacity, u32 than)
+{
+	return tw_is_faster(capacity, than);
+}
+
+u32 tw_native_moves_up(u32 class, u32 here, const struct tw_place *there)
+{
+	return tw_moves_up(class, here, there);
+}
+
+u64 tw_native_vtime_charge(u64 vtime, u64 ran_ns, u32 weight, u32 capacity)
+{
+	return tw_vtime_charge(vtime, ran_ns, weight, capacity);
+}
+
+u64 tw_native_vtime_advance(u64 vtime, const struct tw_run *run, u64 now, u32 class,
+			    const struct tw_tunables *tun)
+{
+	return tw_vtime_advance(vtime, run, now, class, tun);
 }
 
 u64 tw_native_vtime_bound(u64 vtime, u64 now, u32 class, u32 woke, const struct tw_tunables *tun)

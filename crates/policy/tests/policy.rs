@@ -2,7 +2,10 @@
 //! What the policy promises, for all inputs.
 
 use proptest::prelude::*;
-use threadwise_policy::{Class, Group, Task, Tunables, vtime_charge};
+use threadwise_policy::{
+    CAPACITY_ONE, Class, Group, Place, Run, Task, Tunables, is_faster, phase_began, phase_ended, stamp,
+    turn_is_over, vtime_charge,
+};
 
 const MS: u64 = 1_000_000;
 
@@ -12,6 +15,7 @@ fn tunables() -> Tunables {
         rotate_ns: MS,
         serial_boost_ns: 200 * MS,
         senior_boost_ns: 100 * MS,
+        senior_turn_ns: 100 * MS,
         vtime_window_ns: MS,
         vtime_lag_ns: 50 * MS,
         serial_threshold: 2,
@@ -57,11 +61,75 @@ fn counts_survive_concurrency() {
 }
 
 #[test]
-fn weights_divide_time() {
-    assert_eq!(vtime_charge(5, 1000, 100), 1005);
-    assert_eq!(vtime_charge(0, 1000, 200), 500);
-    assert_eq!(vtime_charge(0, 1000, 1), 100_000);
-    assert_eq!(vtime_charge(u64::MAX, 1, 100), 0, "vtime wraps");
+fn weights_divide_time_and_speed_multiplies_it() {
+    assert_eq!(vtime_charge(5, 1000, 100, CAPACITY_ONE), 1005);
+    assert_eq!(vtime_charge(0, 1000, 200, CAPACITY_ONE), 500);
+    assert_eq!(vtime_charge(0, 1000, 1, CAPACITY_ONE), 100_000);
+    assert_eq!(vtime_charge(u64::MAX, 1, 100, CAPACITY_ONE), 0, "vtime wraps");
+    assert_eq!(vtime_charge(0, 1000, 100, 512), 500, "half the work was done");
+}
+
+#[test]
+fn a_phase_begins_and_ends_once() {
+    let group = Group::default();
+    let began: Vec<bool> = (0..5).map(|_| phase_began(group.add(), 2)).collect();
+    assert_eq!(began, [false, false, true, false, false]);
+    let ended: Vec<bool> = (0..5).map(|_| phase_ended(group.sub(), 2)).collect();
+    assert_eq!(ended, [false, false, true, false, false]);
+}
+
+/// A group of this many ready threads that became parallel at this time.
+fn group(nr_ready: u32, entered_ns: u64) -> Group {
+    let group = Group::default();
+    (0..nr_ready).for_each(|_| assert!(group.add() > 0));
+    group.enter(stamp(entered_ns));
+    group
+}
+
+#[test]
+fn whoever_entered_first_is_senior_while_it_is_parallel() {
+    let (first, second) = (group(8, 1000 * MS), group(8, 1010 * MS));
+    assert!(first.stays_senior(&second, 2) && !second.stays_senior(&first, 2));
+    assert!(first.stays_senior(&first, 2), "nobody outranks itself");
+    for _ in 0..6 {
+        first.sub();
+    }
+    assert!(!first.stays_senior(&second, 2), "its phase is over");
+}
+
+#[test]
+fn turns_end_also_where_stamps_wrap() {
+    let since = stamp(u64::MAX);
+    assert!(!turn_is_over(since, since.wrapping_add(stamp(99 * MS)), 100 * MS));
+    assert!(turn_is_over(since, since.wrapping_add(stamp(101 * MS)), 100 * MS));
+}
+
+#[test]
+fn serial_tasks_get_the_fast_cpu_and_nobody_takes_it_from_them() {
+    let place = |capacity, running: Option<Class>| Place {
+        capacity,
+        idle: running.is_none(),
+        class: running.unwrap_or(Class::Parallel),
+    };
+    let fast = |running| place(1024, running);
+    assert!(fast(Some(Class::Parallel)).attracts(Class::Serial, 512));
+    assert!(fast(Some(Class::Senior)).attracts(Class::Serial, 512));
+    assert!(!fast(Some(Class::Serial)).attracts(Class::Serial, 512));
+    assert!(!fast(Some(Class::Kernel)).attracts(Class::Serial, 512));
+    for class in [Class::Serial, Class::Senior, Class::Parallel] {
+        assert!(
+            fast(None).attracts(class, 512),
+            "an idle fast CPU is for everybody"
+        );
+        assert!(!fast(None).attracts(class, 1024), "not from an equal one");
+        assert!(!fast(None).attracts(class, 1000), "a few MHz are not worth it");
+    }
+    assert!(
+        !fast(None).attracts(Class::Kernel, 512),
+        "bound kernel threads stay"
+    );
+    assert!(!fast(Some(Class::Parallel)).attracts(Class::Senior, 512));
+    assert!(!place(512, None).attracts(Class::Serial, 1024), "never down");
 }
 
 #[test]
@@ -81,6 +149,25 @@ fn what_was_run_under_the_serial_boost_is_forgiven() {
 }
 
 #[test]
+fn who_found_an_idle_cpu_has_run_and_who_waits_has_not() {
+    // Two threads slept while another program ran 20 ms. One found an idle CPU and ran 2 ms, the other waits.
+    let (t, now) = (tunables(), 100 * MS);
+    let run = |since_ns, slept| Run {
+        before_ns: 0,
+        since_ns,
+        weight: 100,
+        capacity: CAPACITY_ONE,
+        slept,
+    };
+    let at = |since_ns| t.vtime_advance(80 * MS, &run(since_ns, true), now, Class::Parallel);
+    assert_eq!((at(0), at(2 * MS)), (99 * MS, 101 * MS));
+    let ran = task(Class::Parallel, at(2 * MS + 1));
+    assert!(t.yields(&ran, t.key(&task(Class::Parallel, at(0)))));
+    let awake = t.vtime_advance(80 * MS, &run(2 * MS, false), now, Class::Parallel);
+    assert_eq!(awake, 82 * MS, "who did not sleep keeps its credit");
+}
+
+#[test]
 fn threads_rotate_in_steps_and_the_senior_program_has_a_turn() {
     let t = tunables();
     let waiting = t.key(&task(Class::Parallel, 1000 * MS));
@@ -97,6 +184,22 @@ fn threads_rotate_in_steps_and_the_senior_program_has_a_turn() {
 }
 
 proptest! {
+    /// Of two CPUs at most one is faster, so that a task never moves back and forth; zero is no surprise.
+    #[test]
+    fn faster_is_asymmetric(a: u32, b: u32) {
+        let (a, b) = (a % 1025, b % 1025);
+        prop_assert!(!(is_faster(a, b) && is_faster(b, a)));
+        prop_assert!(!is_faster(a, a));
+    }
+
+    /// Of two parallel groups one outranks the other unless both entered at once, also where stamps wrap.
+    #[test]
+    fn seniority_is_an_order(entered: u64, later in 0u64..100_000_000 * MS) {
+        let (first, second) = (group(3, entered), group(3, entered.wrapping_add(later)));
+        prop_assert!(first.stays_senior(&second, 2));
+        prop_assert_eq!(second.stays_senior(&first, 2), stamp(entered) == stamp(entered.wrapping_add(later)));
+    }
+
     /// A task is never further from the current vtime than the lag; one that wakes up has no more credit than
     /// the window. What is within is left as it is. Also where vtime wraps.
     #[test]

@@ -10,6 +10,7 @@ mod bpf_skel;
 mod options;
 mod record;
 mod scheduler;
+mod speeds;
 mod stats;
 
 use std::mem::MaybeUninit;

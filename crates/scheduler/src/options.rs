@@ -29,13 +29,22 @@ pub struct Options {
     #[arg(long, default_value_t = 1_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
     pub rotate_us: u64,
 
-    /// How far ahead the tasks of the senior parallel program are placed: its turn, in microseconds
+    /// How far ahead the tasks of the senior parallel program are placed, in microseconds
     #[arg(long, default_value_t = 20_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
     pub senior_boost_us: u64,
+
+    /// How long a parallel program goes before others that compete with it, in microseconds
+    #[arg(long, default_value_t = 100_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(1_000..=10_000_000))]
+    pub senior_turn_us: u64,
 
     /// How far ahead of other tasks a serial task is placed, in microseconds
     #[arg(long, default_value_t = 200_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
     pub serial_boost_us: u64,
+
+    /// What this machine is: a machine file, a name of threadwise's zoo, or a string such as "core:4 pu:2"
+    /// [default: what the kernel shows]
+    #[arg(long, value_name = "MACHINE")]
+    pub machine: Option<String>,
 
     /// Print statistics every so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]

@@ -32,6 +32,7 @@ impl Recorder {
             "rotate_ns": tunables.rotate_ns,
             "serial_boost_ns": tunables.serial_boost_ns,
             "senior_boost_ns": tunables.senior_boost_ns,
+            "senior_turn_ns": tunables.senior_turn_ns,
             "vtime_window_ns": tunables.vtime_window_ns,
             "vtime_lag_ns": tunables.vtime_lag_ns,
             "serial_threshold": tunables.serial_threshold,
@@ -74,8 +75,7 @@ impl Recorder {
 fn name(kind: u64) -> Result<&'static str> {
     let names = [
         (bpf_intf::tw_decision_kind_TW_DECISION_CLASS, "tw_class_of"),
-        (bpf_intf::tw_decision_kind_TW_DECISION_CHARGE, "tw_vtime_charge"),
-        (bpf_intf::tw_decision_kind_TW_DECISION_BOUND, "tw_vtime_bound"),
+        (bpf_intf::tw_decision_kind_TW_DECISION_ADVANCE, "tw_vtime_advance"),
         (bpf_intf::tw_decision_kind_TW_DECISION_KEY, "tw_key"),
         (bpf_intf::tw_decision_kind_TW_DECISION_PREEMPTS, "tw_preempts"),
         (bpf_intf::tw_decision_kind_TW_DECISION_YIELDS, "tw_yields"),

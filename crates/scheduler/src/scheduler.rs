@@ -13,12 +13,14 @@ use crossbeam_channel::RecvTimeoutError;
 use libbpf_rs::{Link, OpenObject, RingBuffer};
 use memmap2::{Mmap, MmapOptions};
 use scx_stats::prelude::*;
-use scx_utils::{UserExitInfo, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report};
+use scx_utils::{UserExitInfo, compat, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report};
+use threadwise_machine::Machine;
 
 use crate::bpf_intf;
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::options::{Fault, Options};
 use crate::record::{self, Recorder};
+use crate::speeds::Speeds;
 use crate::stats::{self, Metrics};
 
 /// How far vtimes may lie apart. Long against a tick, short against what anybody would call starving.
@@ -26,6 +28,9 @@ const LAG_NS: u64 = 100_000_000;
 
 /// How long to wait for a request before looking at everything else.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// `struct tw_group`: the ready count, then when it became parallel.
+const GROUP_BYTES: usize = 8;
 
 const STATE: &str = "/sys/kernel/sched_ext/state";
 
@@ -98,11 +103,22 @@ impl<'a> Scheduler<'a> {
         rodata.tunables.slice_ns = options.slice_us * 1000;
         rodata.tunables.rotate_ns = options.rotate_us * 1000;
         rodata.tunables.senior_boost_ns = options.senior_boost_us * 1000;
+        rodata.tunables.senior_turn_ns = options.senior_turn_us * 1000;
         rodata.tunables.serial_boost_ns = options.serial_boost_us * 1000;
         rodata.tunables.vtime_window_ns = options.slice_us * 1000;
         rodata.tunables.vtime_lag_ns = LAG_NS;
         rodata.tunables.serial_threshold = options.serial_threshold;
+        let speeds = Speeds::of(&machine(options)?);
+        rodata.capacities.copy_from_slice(&speeds.capacities);
+        rodata.nr_faster = speeds.faster.len() as u32;
+        for (slot, cpu) in rodata.faster_cpus.iter_mut().zip(&speeds.faster) {
+            *slot = *cpu;
+        }
         rodata.recording = options.record.is_some();
+        if rodata.nr_faster > 0 {
+            // A task that would go on alone is enqueued all the same, which is how it leaves a slow CPU.
+            skel.struct_ops.threadwise_ops_mut().flags |= *compat::SCX_OPS_ENQ_LAST;
+        }
         let recorder = options
             .record
             .as_ref()
@@ -125,7 +141,7 @@ impl<'a> Scheduler<'a> {
         // read at once; that the kernel writes them meanwhile is what is wanted.
         let groups = unsafe {
             MmapOptions::new()
-                .len(nr_groups as usize * size_of::<u64>())
+                .len(nr_groups as usize * GROUP_BYTES)
                 .map(&skel.maps.groups.as_fd())
         }
         .context("cannot map the thread groups")?;
@@ -188,8 +204,8 @@ impl<'a> Scheduler<'a> {
             .map_or(2, |rodata| rodata.tunables.serial_threshold);
         let (mut ready, mut parallel_programs) = (0, 0);
         for (_, nr_ready) in self.ready_groups() {
-            ready += nr_ready;
-            parallel_programs += u64::from(nr_ready > u64::from(threshold));
+            ready += u64::from(nr_ready);
+            parallel_programs += u64::from(nr_ready > threshold);
         }
         Ok(Metrics {
             queued: sum(bpf_intf::tw_stat_TW_STAT_QUEUED),
@@ -199,20 +215,34 @@ impl<'a> Scheduler<'a> {
             stolen: sum(bpf_intf::tw_stat_TW_STAT_STOLEN),
             rebalanced: sum(bpf_intf::tw_stat_TW_STAT_REBALANCED),
             kept: sum(bpf_intf::tw_stat_TW_STAT_KEPT),
+            moved_up: sum(bpf_intf::tw_stat_TW_STAT_MOVED_UP),
             ready,
             parallel_programs,
         })
     }
 
     /// The thread groups with ready threads: tgid and how many.
-    fn ready_groups(&self) -> Vec<(usize, u64)> {
+    fn ready_groups(&self) -> Vec<(usize, u32)> {
         self.groups
-            .chunks_exact(size_of::<u64>())
-            .map(|bytes| u64::from_ne_bytes(bytes.try_into().expect("chunks of eight bytes")))
+            .chunks_exact(GROUP_BYTES)
+            .map(|bytes| u32::from_ne_bytes(bytes[..4].try_into().expect("a group has eight bytes")))
             .enumerate()
             .filter(|&(_, nr_ready)| nr_ready != 0)
             .collect()
     }
+}
+
+/// The machine that the options name, or else the running one as its kernel shows it.
+fn machine(options: &Options) -> Result<Machine> {
+    let name = options.machine.as_deref().unwrap_or("host");
+    let machine = Machine::load(name)?;
+    ensure!(
+        name == "host" || machine.nr_cpus() == *scx_utils::NR_CPUS_POSSIBLE,
+        "--machine {name} has {} CPUs, this machine has {}",
+        machine.nr_cpus(),
+        *scx_utils::NR_CPUS_POSSIBLE
+    );
+    Ok(machine)
 }
 
 /// One more than the largest thread id.

@@ -37,6 +37,9 @@ pub struct Metrics {
     /// Slices that were renewed because nobody who waited came first.
     #[stat(desc = "Slices renewed because nobody who waited came first")]
     pub kept: u64,
+    /// Tasks that went to a faster CPU, in place of another or because it was idle.
+    #[stat(desc = "Tasks that went to a faster CPU")]
+    pub moved_up: u64,
     /// Ready tasks at this moment, as the thread groups count them.
     #[stat(desc = "Ready tasks now, as counted for each program")]
     pub ready: u64,
@@ -49,7 +52,7 @@ impl Metrics {
     fn format<W: Write>(&self, w: &mut W) -> Result<()> {
         writeln!(
             w,
-            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} kept {:6}",
+            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} kept {:6} moved up {:5}",
             self.ready,
             self.parallel_programs,
             self.queued,
@@ -58,7 +61,8 @@ impl Metrics {
             self.senior_preemptions,
             self.stolen,
             self.rebalanced,
-            self.kept
+            self.kept,
+            self.moved_up
         )?;
         Ok(())
     }
@@ -72,6 +76,7 @@ impl Metrics {
             stolen: self.stolen - earlier.stolen,
             rebalanced: self.rebalanced - earlier.rebalanced,
             kept: self.kept - earlier.kept,
+            moved_up: self.moved_up - earlier.moved_up,
             ready: self.ready,
             parallel_programs: self.parallel_programs,
         }

@@ -20,6 +20,7 @@ enum tw_stat {
 	TW_STAT_STOLEN,
 	TW_STAT_REBALANCED,
 	TW_STAT_KEPT,
+	TW_STAT_MOVED_UP,
 	TW_NR_STATS,
 };
 
@@ -42,10 +43,8 @@ enum tw_fault {
 enum tw_decision_kind {
 	/* tw_class_of: ready threads, bound kernel thread, senior. */
 	TW_DECISION_CLASS,
-	/* tw_vtime_charge: vtime, time run, weight. */
-	TW_DECISION_CHARGE,
-	/* tw_vtime_bound: vtime, now, class, woke. */
-	TW_DECISION_BOUND,
+	/* tw_vtime_advance: vtime, the five of tw_run, now, class. */
+	TW_DECISION_ADVANCE,
 	/* tw_key: vtime, class. */
 	TW_DECISION_KEY,
 	/* tw_preempts: vtime and class of the waking task, then of the running one. */
@@ -57,7 +56,7 @@ enum tw_decision_kind {
 /* What was asked of the policy and what it answered, for a replay through the native build. */
 struct tw_decision {
 	u64 kind;
-	u64 in[4];
+	u64 in[8];
 	u64 out;
 };
 

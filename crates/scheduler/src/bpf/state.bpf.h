@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the hooks know of programs, tasks and CPUs, and how they ask the policy about them. */
+#ifndef TW_STATE_BPF_H
+#define TW_STATE_BPF_H
+
+/* No runnable task waits longer than this, or the kernel throws the scheduler out. Its maximum is 30 s. */
+#define WATCHDOG_MS 10000
+
+/* How far back TW_FAULT_STARVE puts a task: beyond the watchdog. */
+#define TW_STARVED_NS (1000ULL * 1000 * WATCHDOG_MS * 2)
+
+#define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
+
+const volatile u32 nr_cpus = 1;
+const volatile u32 fault = TW_FAULT_NONE;
+const volatile struct tw_tunables tunables = {};
+/* Whether every decision goes into the ring buffer. When not, the verifier removes the code. */
+const volatile bool recording = false;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} decisions SEC(".maps");
+
+/* A decision that finds the buffer full is dropped: nobody waits for a reader. */
+#define record(_kind, _out, ...)                                                                             \
+	do {                                                                                                 \
+		if (recording) {                                                                             \
+			struct tw_decision d = { .kind = _kind, .in = { __VA_ARGS__ }, .out = _out };        \
+			bpf_ringbuf_output(&decisions, &d, sizeof(d), 0);                                    \
+		}                                                                                            \
+	} while (0)
+
+/*
+ * The thread groups, indexed by tgid: nothing to allocate, nothing to leak, one bounds check.
+ * The loader sizes it by kernel.pid_max (32 MiB at the limit of 4 million ids).
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct tw_group);
+} groups SEC(".maps");
+
+/* What a task's vtime needs beyond the kernel's own accounting. */
+struct task_ctx {
+	u64 vtime;
+	/* se.sum_exec_runtime and nvcsw up to which vtime is charged. */
+	u64 charged_ns;
+	u64 nr_sleeps;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_ctx);
+} task_ctxs SEC(".maps");
+
+struct cpu_ctx {
+	/* Where the next look for a task to balance starts. */
+	u32 cursor;
+	u64 stats[TW_NR_STATS];
+} __attribute__((aligned(64)));
+
+struct cpu_ctx cpu_ctxs[TW_MAX_CPUS];
+
+/*
+ * The largest vtime at which a task was found running. Racy by design: two CPUs that write at once
+ * lose one of the two values, and the next charge makes up for it.
+ */
+u64 vtime_now;
+
+static struct cpu_ctx *cpu_ctx_of(s32 cpu)
+{
+	return ARRAY_ELEM_PTR(cpu_ctxs, cpu, TW_MAX_CPUS);
+}
+
+static void count(struct cpu_ctx *cctx, enum tw_stat stat)
+{
+	cctx->stats[stat]++;
+}
+
+static struct tw_group *group_of(u32 tgid)
+{
+	return bpf_map_lookup_elem(&groups, &tgid);
+}
+
+static u32 nr_ready_of(u32 tgid)
+{
+	struct tw_group *group = group_of(tgid);
+
+	return group ? tw_read(&group->nr_ready) : 0;
+}
+
+/* The parallel program that goes before the others, or 0, and since when (tw_stamp()). */
+u32 senior_tgid;
+u32 senior_since;
+
+static bool is_bound_kernel_thread(const struct task_struct *p)
+{
+	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;
+}
+
+/*
+ * The tunables without their volatile. The barrier keeps the compiler from seeing where the pointer
+ * leads, and so from taking the initial zeroes for the values; the verifier sees the real ones.
+ */
+static const struct tw_tunables *tun(void)
+{
+	const struct tw_tunables *t = (const struct tw_tunables *)&tunables;
+
+	barrier_var(t);
+	return t;
+}
+
+static enum tw_class class_among(const struct task_struct *p, u32 nr_ready)
+{
+	bool bound = is_bound_kernel_thread(p), senior = p->tgid == senior_tgid;
+	enum tw_class class = tw_class_of(nr_ready, bound, senior, tun());
+
+	record(TW_DECISION_CLASS, class, nr_ready, bound, senior);
+	return class;
+}
+
+static enum tw_class class_of(const struct task_struct *p)
+{
+	return class_among(p, nr_ready_of(p->tgid));
+}
+
+/* The capacity of each CPU, 1024 for the fastest. */
+const volatile u32 capacities[TW_MAX_CPUS];
+
+static u32 capacity_of(s32 cpu)
+{
+	return capacities[cpu & (TW_MAX_CPUS - 1)];
+}
+
+/*
+ * Both are inlined because clang would leave the address of `task` in r0, which the verifier lets no
+ * function return.
+ *
+ * What a task is, and its vtime up to date, but for the `ahead_ns` that the kernel's own accounting lacks.
+ * A task that found an idle CPU when it woke up has not been looked at then: that it slept shows in the
+ * number of its voluntary switches, and since when it runs in the kernel's sched_info.
+ */
+static __always_inline void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahead_ns,
+				    bool waking, struct tw_task *task)
+{
+	u64 ran_ns = p->se.sum_exec_runtime + ahead_ns - tctx->charged_ns, now = vtime_now, since_ns;
+	struct tw_run run = {
+		.since_ns = ran_ns,
+		.weight = fault == TW_FAULT_WEIGHTLESS ? TW_WEIGHT_ONE : p->scx.weight,
+		.capacity = capacity_of(scx_bpf_task_cpu(p)),
+		.slept = waking || p->nvcsw != tctx->nr_sleeps,
+	};
+
+	if (run.slept) {
+		since_ns = waking ? 0 : scx_bpf_now() - p->sched_info.last_arrival;
+		run.since_ns = since_ns < ran_ns ? since_ns : ran_ns;
+		run.before_ns = ran_ns - run.since_ns;
+	}
+	task->class = class_of(p);
+	task->vtime = tw_vtime_advance(tctx->vtime, &run, now, task->class, tun());
+	record(TW_DECISION_ADVANCE, task->vtime, tctx->vtime, run.before_ns, run.since_ns, run.weight,
+	       run.capacity, run.slept, now, task->class);
+	if (fault == TW_FAULT_STARVE && p->nr_cpus_allowed == 1 && task->class != TW_CLASS_KERNEL) {
+		task->class = TW_CLASS_PARALLEL;
+		task->vtime += TW_STARVED_NS;
+	}
+}
+
+/* Brings a task's vtime up to what it has run, and says what it is. */
+static __always_inline void charge(struct task_struct *p, struct task_ctx *tctx, bool waking,
+				   struct tw_task *task)
+{
+	if (tw_before(vtime_now, tctx->vtime))
+		vtime_now = tctx->vtime;
+	look_at(p, tctx, 0, waking, task);
+	tctx->charged_ns = p->se.sum_exec_runtime;
+	tctx->nr_sleeps = p->nvcsw;
+	tctx->vtime = task->vtime;
+}
+
+static u64 key_of(const struct tw_task *task)
+{
+	u64 key = tw_key(task, tun());
+
+	record(TW_DECISION_KEY, key, task->vtime, task->class);
+	return key;
+}
+
+static bool preempts(const struct tw_task *waking, const struct tw_task *running)
+{
+	bool answer = tw_preempts(waking, running, tun());
+
+	record(TW_DECISION_PREEMPTS, answer, waking->vtime, waking->class, running->vtime, running->class);
+	return answer;
+}
+
+static bool yields(const struct tw_task *running, u64 waiting_key)
+{
+	bool answer = tw_yields(running, waiting_key, tun());
+
+	record(TW_DECISION_YIELDS, answer, running->vtime, running->class, waiting_key);
+	return answer;
+}
+
+/* A parallel task competes for seniority, or a senior one gives it away when its turn is over. */
+static void claim_seniority(struct tw_task *task, u32 tgid)
+{
+	u32 now = tw_stamp(scx_bpf_now()), senior = senior_tgid;
+	struct tw_group *mine = group_of(tgid), *first = group_of(senior);
+
+	if (!mine || !first)
+		return;
+	if (task->class == TW_CLASS_SENIOR) {
+		if (tw_turn_is_over(senior_since, now, tunables.senior_turn_ns))
+			mine->entered = senior_since = now;
+		return;
+	}
+	if (task->class != TW_CLASS_PARALLEL || tw_stays_senior(first, mine, tunables.serial_threshold))
+		return;
+	if (__sync_val_compare_and_swap(&senior_tgid, senior, tgid) == senior) {
+		senior_since = now;
+		task->class = TW_CLASS_SENIOR;
+	}
+}
+
+/* What runs on a CPU as far as it is ours: NULL if that is idle, or of a class above. */
+static struct task_struct *running_on(s32 cpu)
+{
+	struct task_struct *running = __COMPAT_scx_bpf_cpu_curr(cpu);
+
+	/* RT and deadline tasks have priorities below 100. */
+	return running && running->pid && running->prio >= 100 ? running : NULL;
+}
+
+#endif /* TW_STATE_BPF_H */

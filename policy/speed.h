@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Who gets a faster CPU? thread-essence, section VII: a serial thread holds up its whole program, so
+ * it gets the fastest CPU that it may use, if need be from a thread of a parallel program; and a fast
+ * CPU that has nothing to do takes over what runs on a slow one.
+ */
+#ifndef TW_SPEED_H
+#define TW_SPEED_H
+
+#include "order.h"
+
+/* Faster CPUs that one decision looks at, at most. */
+#define TW_FASTER_SCAN 16
+
+/* A CPU as a task sees it that might go there. */
+struct tw_place {
+	u32 capacity;
+	bool idle;
+	/* Of what runs there, if it is not idle. */
+	enum tw_class class;
+};
+
+/* Whether it is worth a migration: an eighth more, so that a few favoured MHz are not. */
+static inline bool tw_is_faster(u32 capacity, u32 than)
+{
+	return capacity >= than + than / 8 && capacity > than;
+}
+
+/* Whether a task of this class, on or bound for a CPU of capacity `here`, goes there instead. */
+static inline bool tw_moves_up(enum tw_class class, u32 here, const struct tw_place *there)
+{
+	if (!tw_is_faster(there->capacity, here) || class == TW_CLASS_KERNEL)
+		return false;
+	return there->idle || (class == TW_CLASS_SERIAL && there->class > TW_CLASS_SERIAL);
+}
+
+#endif /* TW_SPEED_H */
