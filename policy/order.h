@@ -184,4 +184,13 @@ static inline bool tw_yields(const struct tw_task *running, u64 waiting_key, con
 	return tw_before(waiting_key + tun->rotate_ns, tw_key(running, tun));
 }
 
+/*
+ * Whether a serial task makes way for one that is bound to this CPU, however the two are ordered: it finds
+ * another CPU, in place of a parallel task if need be, but a bound thread would hold up its program here.
+ */
+static inline bool tw_makes_room(const struct tw_task *running, bool running_is_bound, bool waiting_is_bound)
+{
+	return waiting_is_bound && !running_is_bound && running->class == TW_CLASS_SERIAL;
+}
+
 #endif /* TW_ORDER_H */

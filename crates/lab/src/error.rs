@@ -90,6 +90,9 @@ pub enum Error {
         /// The tolerated share, in percent.
         limit_percent: f64,
     },
+    /// Somebody ended it.
+    #[error("interrupted")]
+    Interrupted,
     /// A figure could not be computed from what was measured.
     #[error("cannot evaluate the results: {0}")]
     Metrics(#[from] threadwise_metrics::Error),

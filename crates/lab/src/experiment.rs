@@ -87,7 +87,7 @@ pub struct Program {
 pub struct Synthetic {
     /// Parallel to serial.
     pub ratio: Ratio,
-    /// Mean phase, in work units a thread; 6,000 take 20 ms at 120 MIPS.
+    /// Mean phase, in work units a thread; 3,000 take 20 ms at 60 MIPS.
     pub phase_units: u64,
     /// Threads; default: as many as the machine has CPUs.
     pub threads: Option<u32>,

@@ -45,6 +45,14 @@ pub fn rates(machine: &Machine, mips: Option<u32>) -> Result<Vec<u64>, Error> {
         machine: machine.name().to_string(),
         message: String::from("it has no rate for the emulated CPUs; add [lab] mips = 200 to its file"),
     })?;
+    if machine.nr_cpus() > machine.nr_cores() {
+        return Err(Error::Unsuitable {
+            machine: machine.name().to_string(),
+            message: String::from(
+                "its hardware threads share cores, which the governor cannot emulate yet: nothing measured on it would be true",
+            ),
+        });
+    }
     let kips = u64::from(mips) * 1000;
     Ok(machine
         .cpus()
@@ -138,6 +146,10 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("[lab] mips"), "{error}");
+        let error = super::rates(&Machine::load("smt-4x2").unwrap(), None)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("share cores"), "{error}");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! guest that hangs or panics end the experiment. Nothing of that is ever averaged in.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,9 @@ use crate::protocol::{Output, Request, Response};
 pub const LOST_LIMIT: f64 = 0.01;
 /// How often a void run is repeated before the experiment is given up.
 const ATTEMPTS: u32 = 8;
+/// How long to wait after a void run: twice as long each time, up to a limit.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// From the request to the start of the programs: enough to load them at 20 MIPS.
 const START_DELAY: Duration = Duration::from_millis(500);
 const SCHEDULER_DEADLINE: Duration = Duration::from_secs(120);
@@ -86,7 +90,7 @@ pub enum Progress<'a> {
     Void(f64),
 }
 
-/// Boots a guest with the programs that the experiment names and carries it out.
+/// Boots a guest with the programs that the experiment names and carries it out, or what can be of it until `stop`.
 ///
 /// # Errors
 /// A wrong experiment, or a guest that does not come up. What goes wrong later is in the [`Outcome`]:
@@ -94,6 +98,7 @@ pub enum Progress<'a> {
 pub fn run(
     experiment: &Experiment,
     kernel: &Kernel,
+    stop: &AtomicBool,
     mut watch: impl FnMut(Progress),
 ) -> Result<Outcome, Error> {
     let machine = Machine::load(&experiment.machine)?;
@@ -109,9 +114,18 @@ pub fn run(
         guest,
         experiment,
         machine: &machine,
+        stop,
         current: None,
     };
     let failure = session.all_rounds(&mut samples, &mut watch).err();
+    // Ctrl-C reaches QEMU too; that the guest is gone is then no news.
+    let failure = failure.map(|error| {
+        if stop.load(Ordering::Relaxed) {
+            Error::Interrupted
+        } else {
+            error
+        }
+    });
     if failure.is_none() {
         session.guest.power_off();
     }
@@ -186,6 +200,8 @@ struct Session<'a> {
     guest: Guest,
     experiment: &'a Experiment,
     machine: &'a Machine,
+    /// Set from outside to end after the sample that is being taken.
+    stop: &'a AtomicBool,
     /// The sched_ext scheduler that is attached.
     current: Option<&'a Scheduler>,
 }
@@ -203,6 +219,9 @@ impl<'a> Session<'a> {
             for scheduler in alternating(&experiment.schedulers, round) {
                 self.switch_to(scheduler, watch)?;
                 for run in &experiment.runs {
+                    if self.stop.load(Ordering::Relaxed) {
+                        return Err(Error::Interrupted);
+                    }
                     number += 1;
                     watch(Progress::Running(&scheduler.name, run, number, total));
                     self.sample(round, scheduler, run, samples, watch)?;
@@ -256,7 +275,7 @@ impl<'a> Session<'a> {
         watch: &mut impl FnMut(Progress),
     ) -> Result<(), Error> {
         let mut lost = 0.0;
-        for _ in 0..ATTEMPTS {
+        for attempt in 0..ATTEMPTS {
             let sample = self.take(round, scheduler, run)?;
             let void = sample.void;
             lost = sample.lost;
@@ -265,6 +284,8 @@ impl<'a> Session<'a> {
                 return Ok(());
             }
             watch(Progress::Void(lost));
+            // Whoever disturbs us may be gone in a while.
+            std::thread::sleep((FIRST_PAUSE * 2u32.pow(attempt)).min(LONGEST_PAUSE));
         }
         Err(Error::Overloaded {
             run: format!("{} under {}", run.join(" + "), scheduler.name),

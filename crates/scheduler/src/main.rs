@@ -17,14 +17,17 @@ use std::mem::MaybeUninit;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use scx_utils::build_id;
 
 use options::Options;
 use scheduler::Scheduler;
+
+/// So many restarts in a row that did not last a second are no progress.
+const HASTY_RESTARTS: u32 = 5;
 
 /// The command's name, as it appears in messages.
 const NAME: &str = "scx_threadwise";
@@ -75,7 +78,9 @@ fn run(options: Options) -> Result<()> {
 /// Runs the scheduler until it is told to stop or the kernel ends it; the kernel may ask for a
 /// restart, for example when a CPU was plugged in.
 fn schedule(options: &Options, shutdown: &AtomicBool) -> Result<()> {
+    let mut hasty = 0;
     loop {
+        let attached = Instant::now();
         let mut object = MaybeUninit::uninit();
         let mut scheduler = Scheduler::attach(options, &mut object)?;
         tracing::info!("{NAME} schedules this machine; press Ctrl-C to hand it back");
@@ -83,5 +88,14 @@ fn schedule(options: &Options, shutdown: &AtomicBool) -> Result<()> {
         if !exit.should_restart() {
             return Ok(());
         }
+        hasty = if attached.elapsed() < Duration::from_secs(1) {
+            hasty + 1
+        } else {
+            0
+        };
+        ensure!(
+            hasty < HASTY_RESTARTS,
+            "the kernel asked for {hasty} restarts within a second each: given up"
+        );
     }
 }

@@ -25,12 +25,12 @@ pub struct Options {
     #[arg(short, long, default_value_t = 1_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     pub slice_us: u64,
 
-    /// How far a task runs ahead of a waiting one before it yields, in microseconds
-    #[arg(long, default_value_t = 1_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
+    /// How far a task runs ahead of a waiting one before it yields, and how often that is looked at, in microseconds
+    #[arg(long, default_value_t = 1_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     pub rotate_us: u64,
 
     /// How far ahead the tasks of the senior parallel program are placed, in microseconds
-    #[arg(long, default_value_t = 20_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
+    #[arg(long, default_value_t = 100_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     pub senior_boost_us: u64,
 
     /// How long a parallel program goes before others that compete with it, in microseconds
@@ -38,7 +38,7 @@ pub struct Options {
     pub senior_turn_us: u64,
 
     /// How far ahead of other tasks a serial task is placed, in microseconds
-    #[arg(long, default_value_t = 200_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
+    #[arg(long, default_value_t = 200_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     pub serial_boost_us: u64,
 
     /// What this machine is: a machine file, a name of threadwise's zoo, or a string such as "core:4 pu:2"

@@ -26,6 +26,10 @@ use crate::stats::{self, Metrics};
 /// How far vtimes may lie apart. Long against a tick, short against what anybody would call starving.
 const LAG_NS: u64 = 100_000_000;
 
+/// What credit a task brings along when it wakes up, and a serial one keeps of what it ran ahead. With the longest
+/// boost, a lag and a tick of 4 ms for each of these, the longest wait stays below half of the watchdog's 10 s.
+const WINDOW_NS: u64 = 1_000_000;
+
 /// How long to wait for a request before looking at everything else.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -105,7 +109,7 @@ impl<'a> Scheduler<'a> {
         rodata.tunables.senior_boost_ns = options.senior_boost_us * 1000;
         rodata.tunables.senior_turn_ns = options.senior_turn_us * 1000;
         rodata.tunables.serial_boost_ns = options.serial_boost_us * 1000;
-        rodata.tunables.vtime_window_ns = options.slice_us * 1000;
+        rodata.tunables.vtime_window_ns = WINDOW_NS;
         rodata.tunables.vtime_lag_ns = LAG_NS;
         rodata.tunables.serial_threshold = options.serial_threshold;
         let speeds = Speeds::of(&machine(options)?);

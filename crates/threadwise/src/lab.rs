@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -167,7 +169,10 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
     experiment.check().map_err(anyhow::Error::msg)?;
     let kernel = Kernel::in_folder(&options.kernel.map_or_else(default_kernel, Ok)?)?;
     let bar = progress_bar();
-    let outcome = run::run(&experiment, &kernel, |progress| show(&bar, &progress))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot handle signals")?;
+    let outcome = run::run(&experiment, &kernel, &stop, |progress| show(&bar, &progress))?;
     bar.finish_and_clear();
     if let Some(failure) = outcome.failure {
         // What was measured is not lost, but it is no result either.

@@ -35,16 +35,10 @@ fn threadwise() -> Command {
 fn guest(scheduler: Option<&str>, options: &[&str], script: &str) -> Output {
     let _guard = alone();
     let mut command = threadwise();
-    command.args([
-        "lab",
-        "exec",
-        "--machine",
-        "smp-8",
-        "--mips",
-        "100",
-        "--program",
-        "scx_threadwise",
-    ]);
+    command.args(["lab", "exec", "--program", "scx_threadwise"]);
+    if !options.contains(&"--machine") {
+        command.args(["--machine", "smp-8", "--mips", "60"]);
+    }
     if let Some(scheduler) = scheduler {
         command.args(["--scheduler", scheduler]);
     }
@@ -516,7 +510,7 @@ fn governed_cores_have_their_speeds() {
             "--machine",
             "amp-8",
             "--mips",
-            "100",
+            "60",
             "sh",
             "-c",
             &format!("{}; {}; {}", on(0), on(1), on(7)),
@@ -532,6 +526,64 @@ fn governed_cores_have_their_speeds() {
         (0.97..1.03).contains(&(done[1] / done[2])),
         "CPUs 1 and 7 are equal: {done:?}"
     );
+}
+
+#[test]
+fn threads_bound_to_their_cpus_are_not_held_up_by_a_serial_program() {
+    // As with OMP_PROC_BIND: eight threads, one bound to each CPU, that meet every few milliseconds. A serial program
+    // comes beside them; it cannot take more than one CPU of eight, wherever it goes.
+    let body = script(
+        r#"
+        bound() {
+            threadwise bench synthetic --ratio inf:1 --threads 8 --phase-units 2000 --duration $1 --format json & P=$!
+            busybox sleep 0.2; c=0
+            for t in /proc/$P/task/*; do busybox taskset -p $(busybox printf %x $((1 << c))) ${t##*/} >/dev/null; c=$((c+1)); done
+            wait $P
+        }
+        bound 4 >/tmp/alone
+        threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 20 >/dev/null & H=$!
+        bound 6 >/tmp/beside; kill $H
+        busybox cat /tmp/alone /tmp/beside
+        "#,
+    );
+    let done = work(&stdout(measured("scx_threadwise", &[], &body)));
+    let share = done[1] / 6.0 / (done[0] / 4.0);
+    assert!(
+        share > 0.6,
+        "{share} of its speed alone, and fair sharing would leave 0.89"
+    );
+}
+
+/// The work of a serial program on amp-8 under the scheduler, over that of one bound to the fast CPU.
+fn share_of_the_fast_cpu(options: &str, beside: &str) -> f64 {
+    let body = format!(
+        "serial=\"threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 3 --format json\"
+         busybox taskset 1 $serial; {beside} $serial; busybox killall threadwise; true"
+    );
+    let scheduler = format!("scx_threadwise {options}");
+    let done = work(&stdout(measured(
+        &scheduler,
+        &["--machine", "amp-8", "--mips", "60"],
+        &body,
+    )));
+    done[1] / done[0]
+}
+
+#[test]
+fn a_serial_program_gets_the_fast_cpu() {
+    let parallel =
+        "threadwise bench synthetic --ratio inf:1 --threads 8 --phase-units 2000 --duration 20 >/dev/null &
+         busybox sleep 1;";
+    let alone = share_of_the_fast_cpu("--machine amp-8", "");
+    assert!(alone > 0.9, "{alone} of the fast CPU's speed, alone");
+    let beside = share_of_the_fast_cpu("--machine amp-8", parallel);
+    assert!(
+        beside > 0.9,
+        "{beside} of the fast CPU's speed, beside a parallel program"
+    );
+    // The kernel of the guest does not show which CPU is fast. Who is not told mostly gets a slow one.
+    let untold = share_of_the_fast_cpu("", parallel);
+    assert!(untold < 0.9, "{untold} without knowing the machine");
 }
 
 #[test]
@@ -605,9 +657,48 @@ fn an_overloaded_host_is_no_result() {
 }
 
 #[test]
+fn what_is_interrupted_keeps_what_was_measured_and_leaves_nothing_behind() {
+    let experiment = Experiment::new(
+        "name = 'long'\ndescription = 'd'\nmachine = 'smp-8'\nmips = 60\nseconds = 0.5\nrounds = 900\n\
+         [[scheduler]]\nname = 'kernel'\n[[program]]\nname = 'A'\nsynthetic = { ratio = '1:inf', phase_units = 1000, threads = 1 }\n",
+    );
+    let _guard = alone();
+    let temporary = experiment.path("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut running = threadwise()
+        .args(["lab", "run", "e.toml"])
+        .current_dir(experiment.folder.path())
+        .env("TMPDIR", &temporary)
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(30));
+    assert!(running.try_wait().unwrap().is_none(), "900 rounds take longer");
+    // SAFETY: the child has not been waited for.
+    unsafe { libc::kill(running.id() as i32, libc::SIGINT) };
+    let output = running.wait_with_output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(
+        message.contains("interrupted") && message.contains("long.incomplete.json"),
+        "{message}"
+    );
+    let kept = std::fs::read_to_string(experiment.path("long.incomplete.json")).unwrap();
+    assert!(
+        kept.contains("\"work_units\"") || kept.contains("\"performance\""),
+        "{kept}"
+    );
+    assert_eq!(
+        std::fs::read_dir(&temporary).unwrap().count(),
+        0,
+        "the guest's folder is gone"
+    );
+}
+
+#[test]
 fn a_scheduler_that_is_thrown_out_is_no_result() {
     let experiment = Experiment::new(
-        "name = 'lost'\ndescription = 'd'\nmachine = 'smp-8'\nmips = 100\nrounds = 2\n\
+        "name = 'lost'\ndescription = 'd'\nmachine = 'smp-8'\nmips = 60\nrounds = 2\n\
          [[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise']\n\
          [[program]]\nname = 'killer'\ncommand = ['sh', '-c', 'busybox killall -9 scx_threadwise; busybox sleep 1']\n",
     );
@@ -626,7 +717,7 @@ fn one_to_eight_threads_scale_in_a_line() {
         .map(|n| format!("[[program]]\nname = '{n}'\nsynthetic = {{ ratio = 'inf:1', phase_units = 20000, threads = {n} }}\n"))
         .concat();
     let experiment = Experiment::new(&format!(
-        "name = 'scaling'\ndescription = 'd'\nmachine = 'smp-8'\nmips = 100\nseconds = 3.0\nrounds = 2\n\
+        "name = 'scaling'\ndescription = 'd'\nmachine = 'smp-8'\nmips = 60\nseconds = 3.0\nrounds = 2\n\
          runs = [['1'], ['2'], ['4'], ['8']]\n[[scheduler]]\nname = 'kernel'\n{programs}"
     ));
     stdout(experiment.run());

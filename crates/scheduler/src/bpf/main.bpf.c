@@ -35,7 +35,8 @@ static bool select_faster(struct task_struct *p, s32 *cpu)
 	*cpu = find_faster(p, class, 0, &taken);
 	if (*cpu < 0)
 		return false;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, taken ? SCX_ENQ_PREEMPT : SCX_ENQ_IMMED);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns,
+			   SCX_ENQ_IMMED | (taken ? SCX_ENQ_PREEMPT : 0));
 	return true;
 }
 
@@ -54,11 +55,12 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 
 /*
  * The CPU whose running task a serial task takes over, or -1. The one that it ran on before comes
- * first: its cache is warm, and mostly it is the answer.
+ * first: its cache is warm, and mostly it is the answer. Tasks that could go nowhere else come last.
  */
 static s32 find_victim(struct task_struct *p, const struct tw_task *waking, s32 prev_cpu)
 {
 	u32 i, nr = tw_victim_scan(waking->class, nr_cpus);
+	s32 bound = -1;
 
 	bpf_for(i, 0, nr) {
 		s32 cpu = (prev_cpu + i) % nr_cpus;
@@ -76,10 +78,14 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *waking, s32 
 			continue;
 		task.vtime = rctx->vtime;
 		task.class = class_of(running);
-		if (preempts(waking, &task))
+		if (!preempts(waking, &task))
+			continue;
+		if (running->nr_cpus_allowed > 1)
 			return cpu;
+		if (bound < 0)
+			bound = cpu;
 	}
-	return -1;
+	return bound;
 }
 
 void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
@@ -88,7 +94,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 	struct tw_task task;
-	bool taken;
+	bool taken, direct;
 
 	if (!cctx || !tctx) {
 		scx_bpf_error("task %d on CPU %d without its context", p->pid, cpu);
@@ -104,12 +110,14 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, enq_flags | SCX_ENQ_PREEMPT);
 		return;
 	}
-	if (nr_faster && fault != TW_FAULT_STALL) {
+	/* One that was sent back from a local queue would be sent to the same CPU again. */
+	direct = !(enq_flags & SCX_ENQ_REENQ) && fault != TW_FAULT_STALL;
+	if (nr_faster && direct) {
 		faster = find_faster(p, task.class, capacity_of(cpu), &taken);
 		if (faster >= 0) {
 			count(cctx, TW_STAT_MOVED_UP);
 			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | faster, tunables.slice_ns,
-					   enq_flags | (taken ? SCX_ENQ_PREEMPT : SCX_ENQ_IMMED));
+					   enq_flags | SCX_ENQ_IMMED | (taken ? SCX_ENQ_PREEMPT : 0));
 			return;
 		}
 		if (enq_flags & SCX_ENQ_LAST) {
@@ -117,13 +125,13 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 			return;
 		}
 	}
-	if (tw_may_preempt(task.class) && fault != TW_FAULT_STALL) {
+	if (tw_may_preempt(task.class) && direct) {
 		victim = find_victim(p, &task, cpu);
 		if (victim >= 0) {
 			count(cctx, task.class == TW_CLASS_SERIAL ? TW_STAT_SERIAL_PREEMPTIONS :
 								    TW_STAT_SENIOR_PREEMPTIONS);
 			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | victim, tunables.slice_ns,
-					   enq_flags | SCX_ENQ_PREEMPT);
+					   enq_flags | SCX_ENQ_PREEMPT | SCX_ENQ_IMMED);
 			return;
 		}
 		if (task.class == TW_CLASS_SERIAL)
@@ -137,12 +145,26 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	kick_idle_for(p);
 }
 
-/* Whether prev makes way for the first task in the queue of `cpu`. */
-static bool yields_to_queue(const struct tw_task *prev, s32 cpu)
+/*
+ * Of two CPUs' queues, `own` and `other` (or -1), the one whose first task comes first and before prev, or
+ * -1. A task that may run here only has no other chance than this.
+ */
+static s32 queue_before(struct task_struct *prev, const struct tw_task *task, s32 own, s32 other)
 {
-	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(cpu);
+	struct task_struct *mine = __COMPAT_scx_bpf_dsq_peek(own);
+	struct task_struct *theirs = other < 0 ? NULL : __COMPAT_scx_bpf_dsq_peek(other);
+	bool mine_first = mine && (!theirs || !tw_before(theirs->scx.dsq_vtime, mine->scx.dsq_vtime));
 
-	return first && yields(prev, first->scx.dsq_vtime);
+	if (mine && tw_makes_room(task, prev->nr_cpus_allowed == 1, mine->nr_cpus_allowed == 1))
+		return own;
+	if (mine_first && yields(task, mine->scx.dsq_vtime))
+		return own;
+	if (theirs && yields(task, theirs->scx.dsq_vtime))
+		return other;
+	/* It goes on waiting here; a CPU may have gone idle without seeing it. */
+	if (mine)
+		kick_idle_for(mine);
+	return -1;
 }
 
 static void dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
@@ -167,11 +189,10 @@ static void dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
 void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
-	struct task_struct *first;
 	struct task_ctx *tctx;
 	struct tw_task task;
 	bool taken;
-	s32 other;
+	s32 from;
 
 	if (!cctx || fault == TW_FAULT_STALL)
 		return;
@@ -190,21 +211,15 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 		scx_bpf_dsq_move_to_local(cpu, SCX_ENQ_IMMED);
 		return;
 	}
-	other = next_queued_cpu(&cctx->cursor, cpu);
-	if (other >= 0 && yields_to_queue(&task, other) && scx_bpf_dsq_move_to_local(other, SCX_ENQ_IMMED)) {
-		count(cctx, TW_STAT_REBALANCED);
+	from = queue_before(prev, &task, cpu, next_queued_cpu(&cctx->cursor, cpu));
+	if (from >= 0 && scx_bpf_dsq_move_to_local(from, SCX_ENQ_IMMED)) {
+		/* With a slice left it would stay at the head of the local queue. */
+		scx_bpf_task_set_slice(prev, 0);
+		if (from != cpu)
+			count(cctx, TW_STAT_REBALANCED);
 		return;
 	}
-	first = __COMPAT_scx_bpf_dsq_peek(cpu);
-	if (!first) {
-		unmark_if_empty(cpu);
-	} else if (yields(&task, first->scx.dsq_vtime)) {
-		if (scx_bpf_dsq_move_to_local(cpu, SCX_ENQ_IMMED))
-			return;
-	} else {
-		/* It goes on waiting here; a CPU may have gone idle without seeing it. */
-		kick_idle_for(first);
-	}
+	unmark_if_empty(cpu);
 	count(cctx, TW_STAT_KEPT);
 	scx_bpf_task_set_slice(prev, tunables.slice_ns);
 }
