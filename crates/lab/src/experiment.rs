@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use threadwise_machine::Machine;
 use threadwise_workload::Ratio;
+use threadwise_workload::synthetic::Wait;
 
 use crate::error::{Error, io_error};
 use crate::protocol::START_PLACEHOLDER;
@@ -91,6 +92,9 @@ pub struct Synthetic {
     pub phase_units: u64,
     /// Threads; default: as many as the machine has CPUs.
     pub threads: Option<u32>,
+    /// How threads wait for each other: "passive", which is the default, or "active", spinning.
+    #[serde(default)]
+    pub wait: Wait,
 }
 
 impl Experiment {
@@ -258,6 +262,13 @@ impl Program {
                 synthetic.ratio, synthetic.phase_units
             ),
             format!(
+                "--wait {}",
+                match synthetic.wait {
+                    Wait::Passive => "passive",
+                    Wait::Active => "active",
+                }
+            ),
+            format!(
                 "--seed {seed} --duration {} --start-at-ns {START_PLACEHOLDER}",
                 experiment.seconds
             ),
@@ -294,7 +305,7 @@ mod tests {
         name = "kernel"
         [[program]]
         name = "A"
-        synthetic = { ratio = "1:1", phase_units = 10000 }
+        synthetic = { ratio = "1:1", phase_units = 10000, wait = "active" }
         [[program]]
         name = "B"
         command = ["hackbench"]
@@ -362,7 +373,9 @@ runs = [[\"A\"]]",
             .command(&experiment, &machine, 3)
             .join(" ");
         assert!(
-            command.contains("--threads 8") && command.contains("--seed 3000") && command.contains("{start}"),
+            command.contains("--threads 8 --phase-units 10000 --wait active")
+                && command.contains("--seed 3000")
+                && command.contains("{start}"),
             "{command}"
         );
     }

@@ -26,7 +26,7 @@ const ATTEMPTS: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// From the request to the start of the programs: enough to load them at 20 MIPS.
-const START_DELAY: Duration = Duration::from_millis(500);
+const START_DELAY: Duration = Duration::from_millis(1000);
 const SCHEDULER_DEADLINE: Duration = Duration::from_secs(120);
 /// Programs that are not synthetic may take this long.
 const COMMAND_DEADLINE: Duration = Duration::from_secs(300);
@@ -48,7 +48,8 @@ pub struct Sample {
     pub lost: f64,
     /// The share of quanta that came late, but could be caught up.
     pub late: f64,
-    /// Whether the sample is void because too much was lost.
+    /// Whether the sample is void because too much was lost, or a program was not even loaded at the common start; then
+    /// it has no performance.
     pub void: bool,
 }
 
@@ -333,11 +334,16 @@ impl<'a> Session<'a> {
                 log,
             });
         }
-        let performance = programs
-            .iter()
-            .zip(&outputs)
-            .map(|(program, output)| performance(output, program))
-            .collect::<Result<_, _>>()?;
+        let started_late = outputs.iter().any(started_late);
+        let performance = if started_late {
+            Vec::new()
+        } else {
+            programs
+                .iter()
+                .zip(&outputs)
+                .map(|(program, output)| performance(output, program))
+                .collect::<Result<_, _>>()?
+        };
         let lost = counted.lost_share();
         Ok(Sample {
             round,
@@ -347,9 +353,14 @@ impl<'a> Session<'a> {
             idle,
             lost,
             late: counted.late_quanta as f64 / counted.quanta.max(1) as f64,
-            void: lost > LOST_LIMIT,
+            void: lost > LOST_LIMIT || started_late,
         })
     }
+}
+
+/// Whether a synthetic benchmark was not ready at the common start: the host kept it from loading.
+fn started_late(output: &Output) -> bool {
+    output.status != Some(0) && output.stderr.contains("the start time") && output.stderr.contains("is past")
 }
 
 /// Work a second of a synthetic benchmark, or one over the seconds that a command says or takes.
@@ -414,6 +425,15 @@ mod tests {
                 .collect::<String>()
         };
         assert_eq!([order(0), order(1), order(2)], ["ab", "ba", "ab"]);
+    }
+
+    #[test]
+    fn a_late_start_is_told_from_a_failure() {
+        let late = Output {
+            stderr: "threadwise: the start time 5 ns is past: it was 6 ns".into(),
+            ..output(Some(2))
+        };
+        assert!(started_late(&late) && !started_late(&output(Some(2))) && !started_late(&output(Some(0))));
     }
 
     #[test]

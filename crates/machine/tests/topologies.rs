@@ -182,10 +182,6 @@ fn a_folder_without_a_tree_is_refused() {
 
 #[test]
 fn the_running_machine_loads() {
-    if !Path::new("/sys/devices/system/cpu/cpu0/topology").is_dir() {
-        eprintln!("skipped: this system shows no topology under /sys");
-        return;
-    }
     let machine = Machine::load("host").unwrap();
     assert_eq!(machine.name(), "host");
     assert!(machine.nr_cpus() >= 1 && !machine.fastest().is_empty());

@@ -10,7 +10,9 @@ use scx_utils::libbpf_clap_opts::LibbpfOpts;
 ///
 /// A program (thread group) is in a serial phase while it has at most --serial-threshold ready
 /// threads, else in a parallel phase. Serial threads go first: onto an idle CPU, or in place of a
-/// thread of a parallel program. Parallel programs share the rest by weight.
+/// thread of a parallel program, and to the fastest CPU where CPUs differ. Of several parallel programs
+/// the one that entered its phase first goes first, for a turn; over time they share by weight, each
+/// thread for itself, as under the kernel's own scheduler: nice values count, cpu.weight does not yet.
 ///
 /// The scheduler works while this command runs. When it ends, for whatever reason, the kernel's
 /// own scheduler takes over and nothing is lost.

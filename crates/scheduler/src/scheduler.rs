@@ -219,6 +219,7 @@ impl<'a> Scheduler<'a> {
             stolen: sum(bpf_intf::tw_stat_TW_STAT_STOLEN),
             rebalanced: sum(bpf_intf::tw_stat_TW_STAT_REBALANCED),
             kept: sum(bpf_intf::tw_stat_TW_STAT_KEPT),
+            handovers: sum(bpf_intf::tw_stat_TW_STAT_HANDOVERS),
             moved_up: sum(bpf_intf::tw_stat_TW_STAT_MOVED_UP),
             ready,
             parallel_programs,

@@ -40,6 +40,9 @@ pub struct Metrics {
     /// Tasks that went to a faster CPU, in place of another or because it was idle.
     #[stat(desc = "Tasks that went to a faster CPU")]
     pub moved_up: u64,
+    /// Times that a parallel program became the senior one.
+    #[stat(desc = "Times that a parallel program became the senior one")]
+    pub handovers: u64,
     /// Ready tasks at this moment, as the thread groups count them.
     #[stat(desc = "Ready tasks now, as counted for each program")]
     pub ready: u64,
@@ -52,7 +55,7 @@ impl Metrics {
     fn format<W: Write>(&self, w: &mut W) -> Result<()> {
         writeln!(
             w,
-            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} kept {:6} moved up {:5}",
+            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} kept {:6} moved up {:5} handovers {:4}",
             self.ready,
             self.parallel_programs,
             self.queued,
@@ -62,7 +65,8 @@ impl Metrics {
             self.stolen,
             self.rebalanced,
             self.kept,
-            self.moved_up
+            self.moved_up,
+            self.handovers
         )?;
         Ok(())
     }
@@ -77,6 +81,7 @@ impl Metrics {
             rebalanced: self.rebalanced - earlier.rebalanced,
             kept: self.kept - earlier.kept,
             moved_up: self.moved_up - earlier.moved_up,
+            handovers: self.handovers - earlier.handovers,
             ready: self.ready,
             parallel_programs: self.parallel_programs,
         }

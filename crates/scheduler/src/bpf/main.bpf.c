@@ -6,7 +6,8 @@
  * Each CPU has a queue ordered by key (policy/order.h). A task that wakes up goes straight to an
  * idle CPU if there is one. Otherwise a serial task replaces a parallel one, and everything else
  * waits in the queue of the CPU that it ran on. A CPU whose queue is empty takes from the others;
- * a CPU whose task used up its slice considers its own queue and one other.
+ * a CPU whose task used up its slice, or was kicked by the timer (rotation.bpf.h), considers its own
+ * queue and one other.
  *
  * The wake-up path decides what a scheduler costs, so it has no look-up but that of the thread
  * group's ready count, and vtime is charged only when somebody has to wait: sum_exec_runtime

@@ -82,6 +82,15 @@ static void count(struct cpu_ctx *cctx, enum tw_stat stat)
 	cctx->stats[stat]++;
 }
 
+/* Where the CPU at hand is not. */
+static void count_here(enum tw_stat stat)
+{
+	struct cpu_ctx *cctx = cpu_ctx_of(bpf_get_smp_processor_id());
+
+	if (cctx)
+		count(cctx, stat);
+}
+
 static struct tw_group *group_of(u32 tgid)
 {
 	return bpf_map_lookup_elem(&groups, &tgid);
@@ -225,6 +234,7 @@ static void claim_seniority(struct tw_task *task, u32 tgid)
 	if (__sync_val_compare_and_swap(&senior_tgid, senior, tgid) == senior) {
 		senior_since = now;
 		task->class = TW_CLASS_SENIOR;
+		count_here(TW_STAT_HANDOVERS);
 	}
 }
 
