@@ -114,8 +114,12 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	/* One that was sent back from a local queue would be sent to the same CPU again. */
 	direct = !(enq_flags & SCX_ENQ_REENQ) && fault != TW_FAULT_STALL;
 	if (nr_faster && direct) {
-		faster = find_faster(p, task.class, capacity_of(cpu), &taken);
-		if (faster >= 0) {
+		faster = (s32)tctx->leaves_for - 1;
+		taken = tctx->takes;
+		tctx->leaves_for = 0;
+		if (faster < 0)
+			faster = find_faster(p, task.class, capacity_of(cpu), &taken);
+		if (faster >= 0 && bpf_cpumask_test_cpu(faster, p->cpus_ptr)) {
 			count(cctx, TW_STAT_MOVED_UP);
 			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | faster, tunables.slice_ns,
 					   enq_flags | SCX_ENQ_IMMED | (taken ? SCX_ENQ_PREEMPT : 0));
@@ -193,7 +197,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	struct task_ctx *tctx;
 	struct tw_task task;
 	bool taken;
-	s32 from;
+	s32 from, faster;
 
 	if (!cctx || fault == TW_FAULT_STALL)
 		return;
@@ -206,11 +210,16 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	charge(prev, tctx, false, &task);
 	claim_seniority(&task, prev->tgid);
-	if (nr_faster && find_faster(prev, task.class, capacity_of(cpu), &taken) >= 0) {
-		/* Without a slice it is enqueued, and goes there. */
-		scx_bpf_task_set_slice(prev, 0);
-		scx_bpf_dsq_move_to_local(cpu, SCX_ENQ_IMMED);
-		return;
+	if (nr_faster) {
+		faster = find_faster(prev, task.class, capacity_of(cpu), &taken);
+		if (faster >= 0) {
+			/* Without a slice it is enqueued, and goes there. */
+			tctx->leaves_for = faster + 1;
+			tctx->takes = taken;
+			scx_bpf_task_set_slice(prev, 0);
+			scx_bpf_dsq_move_to_local(cpu, SCX_ENQ_IMMED);
+			return;
+		}
 	}
 	from = queue_before(prev, &task, cpu, next_queued_cpu(&cctx->cursor, cpu));
 	if (from >= 0 && scx_bpf_dsq_move_to_local(from, SCX_ENQ_IMMED)) {

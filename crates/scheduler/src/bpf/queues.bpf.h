@@ -64,12 +64,14 @@ static s32 next_queued_cpu(u32 *cursor, s32 self)
 }
 
 /* Wakes an idle CPU on which a waiting task may run; it will look for that itself. */
-static void kick_idle_for(const struct task_struct *p)
+static bool kick_idle_for(const struct task_struct *p)
 {
 	s32 idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 
-	if (idle >= 0)
-		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+	if (idle < 0)
+		return false;
+	scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+	return true;
 }
 
 #endif /* TW_QUEUES_BPF_H */

@@ -54,6 +54,9 @@ static bool rotate_queue(s32 queue, u64 now)
 
 	if (!first)
 		return false;
+	/* A CPU went idle just as this was queued. */
+	if (kick_idle_for(first))
+		return true;
 	waiting_key = first->scx.dsq_vtime;
 	bpf_for(i, 0, nr_cpus < TW_ROTATION_SCAN ? nr_cpus : TW_ROTATION_SCAN) {
 		s32 cpu = (rotation_cpu + i) % nr_cpus;

@@ -10,17 +10,13 @@ const volatile u32 nr_faster = 0;
 const volatile u16 faster_cpus[TW_MAX_CPUS];
 
 /*
- * A CPU faster than one of capacity `here` to which a task of this class goes, or -1; `taken` says
- * whether it takes it from another. Changes nothing: two tasks may find the same idle CPU, and the
- * one that comes second is enqueued anew (SCX_ENQ_IMMED).
+ * A CPU faster than one of capacity `here` to which a task of this class goes, or -1. An idle one is
+ * claimed, so that of all the CPUs whose ticks come at once only one sends its task there.
  */
 static s32 find_faster(const struct task_struct *p, enum tw_class class, u32 here, bool *taken)
 {
-	const struct cpumask *idle;
-	s32 found = -1;
 	u32 i;
 
-	idle = scx_bpf_get_idle_cpumask();
 	bpf_for(i, 0, nr_faster < TW_FASTER_SCAN ? nr_faster : TW_FASTER_SCAN) {
 		s32 cpu = faster_cpus[i & (TW_MAX_CPUS - 1)];
 		struct tw_place there = { .capacity = capacity_of(cpu), .class = TW_CLASS_KERNEL };
@@ -28,18 +24,21 @@ static s32 find_faster(const struct task_struct *p, enum tw_class class, u32 her
 
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
-		there.idle = bpf_cpumask_test_cpu(cpu, idle);
-		running = there.idle ? NULL : running_on(cpu);
+		there.idle = true;
+		if (tw_moves_up(class, here, &there) && scx_bpf_test_and_clear_cpu_idle(cpu)) {
+			*taken = false;
+			return cpu;
+		}
+		there.idle = false;
+		running = running_on(cpu);
 		if (running)
 			there.class = class_of(running);
 		if (tw_moves_up(class, here, &there)) {
-			*taken = !there.idle;
-			found = cpu;
-			break;
+			*taken = true;
+			return cpu;
 		}
 	}
-	scx_bpf_put_idle_cpumask(idle);
-	return found;
+	return -1;
 }
 
 #endif /* TW_SPEED_BPF_H */

@@ -49,6 +49,9 @@ struct task_ctx {
 	/* se.sum_exec_runtime and nvcsw up to which vtime is charged. */
 	u64 charged_ns;
 	u64 nr_sleeps;
+	/* The faster CPU that it leaves a slow one for, plus one, and whether that has to be taken. */
+	u32 leaves_for;
+	bool takes;
 };
 
 struct {
