@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The commands that people type. CI calls the same.
 
+EXPERIMENT ?= experiments/two-apps.toml
+
 .PHONY: help setup build demo test lint format
 
 help: ## Show this
@@ -13,7 +15,7 @@ build: setup ## Build everything
 	cargo build --release --workspace
 
 demo: build ## Run two programs under the kernel's scheduler and ours, on an emulated 8-core machine
-	target/release/threadwise lab run experiments/two-apps.toml
+	target/release/threadwise lab run $(EXPERIMENT)
 
 test: build ## Run every test, those that boot a guest included
 	cargo test --release --workspace --no-fail-fast

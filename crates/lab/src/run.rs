@@ -277,6 +277,10 @@ impl<'a> Session<'a> {
     ) -> Result<(), Error> {
         let mut lost = 0.0;
         for attempt in 0..ATTEMPTS {
+            if attempt > 0 {
+                // Whoever disturbs us may be gone in a while.
+                std::thread::sleep((FIRST_PAUSE * 2u32.pow(attempt - 1)).min(LONGEST_PAUSE));
+            }
             let sample = self.take(round, scheduler, run)?;
             let void = sample.void;
             lost = sample.lost;
@@ -285,8 +289,6 @@ impl<'a> Session<'a> {
                 return Ok(());
             }
             watch(Progress::Void(lost));
-            // Whoever disturbs us may be gone in a while.
-            std::thread::sleep((FIRST_PAUSE * 2u32.pow(attempt)).min(LONGEST_PAUSE));
         }
         Err(Error::Overloaded {
             run: format!("{} under {}", run.join(" + "), scheduler.name),
