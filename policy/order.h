@@ -23,6 +23,9 @@
 /* CPUs that one serial wake-up looks at, at most. */
 #define TW_VICTIM_SCAN 64
 
+/* Slices by which a task may be behind or ahead, however many wait. */
+#define TW_SPAN_SLICES 10
+
 enum tw_class {
 	/* A kernel thread bound to its CPU: others depend on it, it runs briefly, it goes at once. */
 	TW_CLASS_KERNEL = 0,
@@ -46,7 +49,8 @@ struct tw_tunables {
 	u64 senior_turn_ns;
 	/* How far behind the current vtime a task that wakes up may be, and a serial one ahead. */
 	u64 vtime_window_ns;
-	/* How far from the current vtime any task may be, in either direction. */
+	/* How far from the current vtime any task may be, in either direction, where nobody waits beside it.
+	 */
 	u64 vtime_lag_ns;
 	/* At most so many ready threads, and the thread group is serial. */
 	u32 serial_threshold;
@@ -86,26 +90,6 @@ static inline u64 tw_vtime_charge(u64 vtime, u64 ran_ns, u32 weight, u32 capacit
 	return vtime + work_ns * TW_WEIGHT_ONE / (weight ? weight : 1);
 }
 
-/*
- * Keeps a vtime near the current one, `now`. Nobody saves up more credit than the lag, and nobody
- * waits longer than that for what it ran elsewhere: CPUs whose load differs drift apart, as do tasks
- * of different weight, and a task may be bound to the CPU that lags. A task that `woke` brings no
- * credit but a window's, and keeps its debt. What a serial task ran ahead because of its boost is forgiven,
- * or the main thread of a program, which runs in both phases, would use its boost up and then be held back.
- */
-static inline u64 tw_vtime_bound(u64 vtime, u64 now, enum tw_class class, bool woke,
-				 const struct tw_tunables *tun)
-{
-	u64 behind_ns = woke ? tun->vtime_window_ns : tun->vtime_lag_ns;
-	u64 ahead_ns = class <= TW_CLASS_SERIAL ? tun->vtime_window_ns : tun->vtime_lag_ns;
-
-	if (tw_before(vtime, now - behind_ns))
-		return now - behind_ns;
-	if (tw_before(now + ahead_ns, vtime))
-		return now + ahead_ns;
-	return vtime;
-}
-
 /* What a task ran since its vtime was last brought up to date. */
 struct tw_run {
 	/* Before it last slept, if it did. */
@@ -116,8 +100,44 @@ struct tw_run {
 	u32 weight;
 	/* Of the CPU that it ran on. */
 	u32 capacity;
+	/* Tasks that wait in the queue of its CPU. */
+	u32 nr_waiting;
 	bool slept;
 };
+
+/*
+ * How far from the current vtime this task may be. CPUs whose load differs drift apart, and a task may be
+ * bound to the one that lags: whoever comes there waits until all others have used up their credit. So
+ * they share one lag, but for a few slices each, and what counts is the time that the credit is good for,
+ * which the weight multiplies. A newcomer waits for a lag and SPAN_SLICES slices of each, whoever they are.
+ */
+static inline u64 tw_vtime_span(const struct tw_run *run, const struct tw_tunables *tun)
+{
+	u64 span_ns = tun->vtime_lag_ns / (run->nr_waiting + 1), least_ns = TW_SPAN_SLICES * tun->slice_ns;
+
+	if (span_ns < least_ns)
+		span_ns = least_ns;
+	return run->weight > TW_WEIGHT_ONE ? span_ns * TW_WEIGHT_ONE / run->weight : span_ns;
+}
+
+/*
+ * Keeps a vtime near the current one, `now`: within its span. A task that `woke` brings no credit but a
+ * window's, and keeps its debt. What a serial task ran ahead because of its boost is forgiven, or the main
+ * thread of a program, which runs in both phases, would use its boost up and then be held back.
+ */
+static inline u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, enum tw_class class, bool woke,
+				 const struct tw_tunables *tun)
+{
+	u64 span_ns = tw_vtime_span(run, tun);
+	u64 behind_ns = woke ? tun->vtime_window_ns : span_ns;
+	u64 ahead_ns = class <= TW_CLASS_SERIAL ? tun->vtime_window_ns : span_ns;
+
+	if (tw_before(vtime, now - behind_ns))
+		return now - behind_ns;
+	if (tw_before(now + ahead_ns, vtime))
+		return now + ahead_ns;
+	return vtime;
+}
 
 /*
  * A task's vtime brought up to date. One that slept brings its credit into bounds at its waking, not
@@ -129,9 +149,25 @@ static inline u64 tw_vtime_advance(u64 vtime, const struct tw_run *run, u64 now,
 {
 	vtime = tw_vtime_charge(vtime, run->before_ns, run->weight, run->capacity);
 	if (run->slept)
-		vtime = tw_vtime_bound(vtime, now, class, true, tun);
+		vtime = tw_vtime_bound(vtime, run, now, class, true, tun);
 	vtime = tw_vtime_charge(vtime, run->since_ns, run->weight, run->capacity);
-	return tw_vtime_bound(vtime, now, class, false, tun);
+	return tw_vtime_bound(vtime, run, now, class, false, tun);
+}
+
+/*
+ * The current vtime, `now`, after a task was found running. It follows the foremost, but without what the
+ * senior program ran ahead because of its boost, or those that wake up meanwhile would lose their credit.
+ * And it does not follow who has a CPU for itself beside others that wait: that runs away from them, the
+ * further the less it weighs, and would leave all of them at the end of their span.
+ */
+static inline u64 tw_clock(u64 now, const struct tw_task *running, u32 nr_waiting, bool others_wait,
+			   const struct tw_tunables *tun)
+{
+	u64 vtime = running->vtime;
+
+	if (running->class == TW_CLASS_SENIOR)
+		vtime -= tun->senior_boost_ns;
+	return tw_before(now, vtime) && (nr_waiting || !others_wait) ? vtime : now;
 }
 
 /* The position of a waiting task among the others. */

@@ -27,8 +27,23 @@ mod ffi {
             tun: &Tunables,
         ) -> u32;
         pub safe fn tw_native_vtime_charge(vtime: u64, ran_ns: u64, weight: u32, capacity: u32) -> u64;
-        pub safe fn tw_native_vtime_bound(vtime: u64, now: u64, class: u32, woke: u32, tun: &Tunables)
-        -> u64;
+        pub safe fn tw_native_vtime_bound(
+            vtime: u64,
+            run: &Run,
+            now: u64,
+            class: u32,
+            woke: u32,
+            tun: &Tunables,
+        ) -> u64;
+        pub safe fn tw_native_clock(
+            now: u64,
+            running: &Task,
+            nr_waiting: u32,
+            others_wait: u32,
+            tun: &Tunables,
+        ) -> u64;
+        pub safe fn tw_native_makes_room(running: &Task, running_is_bound: u32, waiting_is_bound: u32)
+        -> u32;
         pub safe fn tw_native_vtime_advance(
             vtime: u64,
             run: &Run,
@@ -178,6 +193,8 @@ pub struct Run {
     pub weight: u32,
     /// Of the CPU that it ran on, [`CAPACITY_ONE`] for the fastest.
     pub capacity: u32,
+    /// Tasks that wait in the queue of its CPU.
+    pub nr_waiting: u32,
     /// Whether it slept.
     pub slept: bool,
 }
@@ -198,7 +215,7 @@ pub struct Tunables {
     pub senior_turn_ns: u64,
     /// How far behind the current vtime a waking task may be, and a serial one ahead.
     pub vtime_window_ns: u64,
-    /// How far from the current vtime any task may be.
+    /// How far from the current vtime a task may be, alone on its CPU.
     pub vtime_lag_ns: u64,
     /// At most so many ready threads, and the thread group is serial.
     pub serial_threshold: u32,
@@ -214,13 +231,18 @@ impl Tunables {
     }
 
     /// The vtime, kept near the vtime `now`; with less credit for a task that woke up.
-    pub fn vtime_bound(&self, vtime: u64, now: u64, class: Class, woke: bool) -> u64 {
-        ffi::tw_native_vtime_bound(vtime, now, class as u32, u32::from(woke), self)
+    pub fn vtime_bound(&self, vtime: u64, run: &Run, now: u64, class: Class, woke: bool) -> u64 {
+        ffi::tw_native_vtime_bound(vtime, run, now, class as u32, u32::from(woke), self)
     }
 
     /// The vtime brought up to date, kept near the vtime `now`.
     pub fn vtime_advance(&self, vtime: u64, run: &Run, now: u64, class: Class) -> u64 {
         ffi::tw_native_vtime_advance(vtime, run, now, class as u32, self)
+    }
+
+    /// The current vtime, `now`, after this task was found running; `nr_waiting` wait for its CPU.
+    pub fn clock(&self, now: u64, running: &Task, nr_waiting: u32, others_wait: bool) -> u64 {
+        ffi::tw_native_clock(now, running, nr_waiting, u32::from(others_wait), self)
     }
 
     /// The task's position among those who wait: the smaller goes first.
@@ -237,6 +259,11 @@ impl Tunables {
     pub fn yields(&self, running: &Task, waiting_key: u64) -> bool {
         ffi::tw_native_yields(running, waiting_key, self) != 0
     }
+}
+
+/// Whether a running task, bound to its CPU or not, makes way for a waiting one because only that is bound.
+pub fn makes_room(running: &Task, running_is_bound: bool, waiting_is_bound: bool) -> bool {
+    ffi::tw_native_makes_room(running, u32::from(running_is_bound), u32::from(waiting_is_bound)) != 0
 }
 
 /// The vtime after running for `ran_ns` on a CPU of this capacity with a weight of 1 to 10000, where 100 is a nice-0

@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    CAPACITY_ONE, Class, Group, Place, Run, Task, Tunables, is_faster, phase_began, phase_ended, stamp,
-    turn_is_over, vtime_charge,
+    CAPACITY_ONE, Class, Group, Place, Run, Task, Tunables, is_faster, makes_room, phase_began, phase_ended,
+    stamp, turn_is_over, vtime_charge,
 };
 
 const MS: u64 = 1_000_000;
@@ -132,20 +132,76 @@ fn serial_tasks_get_the_fast_cpu_and_nobody_takes_it_from_them() {
     assert!(!place(512, None).attracts(Class::Serial, 1024), "never down");
 }
 
+/// Of a nice-0 task that has its CPU for itself.
+const ALONE: Run = Run {
+    before_ns: 0,
+    since_ns: 0,
+    weight: 100,
+    capacity: CAPACITY_ONE,
+    nr_waiting: 0,
+    slept: false,
+};
+
 #[test]
 fn what_was_run_under_the_serial_boost_is_forgiven() {
     let t = tunables();
-    assert_eq!(t.vtime_bound(140 * MS, 100 * MS, Class::Serial, false), 101 * MS);
-    assert_eq!(
-        t.vtime_bound(60 * MS, 100 * MS, Class::Serial, false),
-        60 * MS,
-        "nothing is given"
+    let bound = |vtime, class| t.vtime_bound(vtime, &ALONE, 100 * MS, class, false);
+    assert_eq!(bound(140 * MS, Class::Serial), 101 * MS);
+    assert_eq!(bound(60 * MS, Class::Serial), 60 * MS, "nothing is given");
+    assert_eq!(bound(140 * MS, Class::Senior), 140 * MS);
+    assert_eq!(bound(140 * MS, Class::Parallel), 140 * MS);
+}
+
+#[test]
+fn a_newcomer_waits_for_one_lag_whoever_is_before_it() {
+    // The time that all who wait beside it can run on their credit, by how many and of which weight they are.
+    let (t, now) = (tunables(), 1000 * MS);
+    let credit_ms = |nr_waiting: u32, weight: u32| {
+        let run = Run {
+            weight,
+            nr_waiting,
+            ..ALONE
+        };
+        let behind = now - t.vtime_bound(0, &run, now, Class::Parallel, false);
+        f64::from(nr_waiting + 1) * behind as f64 * f64::from(weight) / 100.0 / MS as f64
+    };
+    assert!((credit_ms(0, 100) - 50.0).abs() < 0.1);
+    assert!((credit_ms(4, 100) - 50.0).abs() < 0.1);
+    assert!(
+        (credit_ms(0, 10_000) - 50.0).abs() < 0.1,
+        "nice -20 stays for no longer"
     );
-    assert_eq!(t.vtime_bound(140 * MS, 100 * MS, Class::Senior, false), 140 * MS);
+    assert!((credit_ms(4, 10_000) - 50.0).abs() < 0.1);
+    assert!((credit_ms(99, 100) - 100.0 * 10.0).abs() < 0.1, "ten slices each");
+}
+
+#[test]
+fn who_has_a_cpu_for_itself_does_not_move_the_others_clock() {
+    let clock = |vtime, nr_waiting, others_wait| {
+        tunables().clock(100, &task(Class::Parallel, vtime), nr_waiting, others_wait)
+    };
+    assert_eq!(clock(101, 1, true), 101);
+    assert_eq!(clock(101, 0, false), 101, "nobody waits anywhere");
+    assert_eq!(clock(101, 0, true), 100);
+    assert_eq!(clock(99, 1, true), 100, "never back");
+    let senior = |vtime| tunables().clock(100, &task(Class::Senior, vtime), 1, true);
+    assert_eq!(senior(100 + 100 * MS), 100, "its boost is no progress");
+    assert_eq!(senior(101 + 100 * MS), 101);
     assert_eq!(
-        t.vtime_bound(140 * MS, 100 * MS, Class::Parallel, false),
-        140 * MS
+        tunables().clock(u64::MAX, &task(Class::Parallel, 1), 1, true),
+        1,
+        "where vtimes wrap"
     );
+}
+
+#[test]
+fn only_bound_tasks_turn_a_serial_one_out() {
+    for class in [Class::Kernel, Class::Serial, Class::Senior, Class::Parallel] {
+        let running = task(class, 0);
+        assert_eq!(makes_room(&running, false, true), class == Class::Serial);
+        assert!(!makes_room(&running, true, true), "both may go nowhere else");
+        assert!(!makes_room(&running, false, false));
+    }
 }
 
 #[test]
@@ -153,11 +209,9 @@ fn who_found_an_idle_cpu_has_run_and_who_waits_has_not() {
     // Two threads slept while another program ran 20 ms. One found an idle CPU and ran 2 ms, the other waits.
     let (t, now) = (tunables(), 100 * MS);
     let run = |since_ns, slept| Run {
-        before_ns: 0,
         since_ns,
-        weight: 100,
-        capacity: CAPACITY_ONE,
         slept,
+        ..ALONE
     };
     let at = |since_ns| t.vtime_advance(80 * MS, &run(since_ns, true), now, Class::Parallel);
     assert_eq!((at(0), at(2 * MS)), (99 * MS, 101 * MS));
@@ -200,18 +254,19 @@ proptest! {
         prop_assert_eq!(second.stays_senior(&first, 2), stamp(entered) == stamp(entered.wrapping_add(later)));
     }
 
-    /// A task is never further from the current vtime than the lag; one that wakes up has no more credit than
+    /// A task is never further from the current vtime than the lag, or ten slices if more wait; one that wakes up has no more credit than
     /// the window. What is within is left as it is. Also where vtime wraps.
     #[test]
-    fn vtimes_stay_near_now(vtime: u64, now: u64, woke: bool, c in 0usize..4) {
+    fn vtimes_stay_near_now(vtime: u64, now: u64, woke: bool, c in 0usize..4, weight in 1u32..=10_000, nr_waiting: u32) {
         const CLASSES: [Class; 4] = [Class::Kernel, Class::Serial, Class::Senior, Class::Parallel];
         let t = tunables();
         let (lag, window) = (t.vtime_lag_ns as i64, t.vtime_window_ns as i64);
-        let after = t.vtime_bound(vtime, now, CLASSES[c], woke);
+        let run = Run { weight, nr_waiting: nr_waiting % 100_000, ..ALONE };
+        let after = t.vtime_bound(vtime, &run, now, CLASSES[c], woke);
         let from_now = after.wrapping_sub(now) as i64;
         prop_assert!((-lag..=lag).contains(&from_now));
         prop_assert!(!woke || from_now >= -window);
-        prop_assert_eq!(t.vtime_bound(after, now, CLASSES[c], woke), after);
+        prop_assert_eq!(t.vtime_bound(after, &run, now, CLASSES[c], woke), after);
     }
 
     /// The boosts are bounded: a task that is ahead by the difference preempts nobody, so whoever waits

@@ -23,11 +23,15 @@ use crate::record::{self, Recorder};
 use crate::speeds::Speeds;
 use crate::stats::{self, Metrics};
 
-/// How far vtimes may lie apart. Long against a tick, short against what anybody would call starving.
+/// How far vtimes may lie apart, in senior boosts: juniors fall behind by one, and a few programs may share a CPU.
+const LAG_BOOSTS: u64 = 4;
+
+/// The least lag, where the boost is small.
 const LAG_NS: u64 = 100_000_000;
 
-/// What credit a task brings along when it wakes up, and a serial one keeps of what it ran ahead. With the longest
-/// boost, a lag and a tick of 4 ms for each of these, the longest wait stays below half of the watchdog's 10 s.
+/// What credit a task brings along when it wakes up, and a serial one keeps of what it ran ahead. With the largest
+/// settings (boosts of 1 s and 0.5 s, and with that a lag of 2 s) the longest wait stays below half of the watchdog's
+/// 10 s, but for the turns of those that wait beside it.
 const WINDOW_NS: u64 = 1_000_000;
 
 /// How long to wait for a request before looking at everything else.
@@ -110,7 +114,7 @@ impl<'a> Scheduler<'a> {
         rodata.tunables.senior_turn_ns = options.senior_turn_us * 1000;
         rodata.tunables.serial_boost_ns = options.serial_boost_us * 1000;
         rodata.tunables.vtime_window_ns = WINDOW_NS;
-        rodata.tunables.vtime_lag_ns = LAG_NS;
+        rodata.tunables.vtime_lag_ns = LAG_NS.max(LAG_BOOSTS * rodata.tunables.senior_boost_ns);
         rodata.tunables.serial_threshold = options.serial_threshold;
         let speeds = Speeds::of(&machine(options)?);
         rodata.capacities.copy_from_slice(&speeds.capacities);
@@ -140,6 +144,11 @@ impl<'a> Scheduler<'a> {
             .map(|recorder| recorder.read(&skel.maps.decisions))
             .transpose()?;
         let link = Some(scx_ops_attach!(skel, threadwise_ops)?);
+        skel.maps
+            .bss_data
+            .as_mut()
+            .context("the BPF object has no bss")?
+            .attached = true;
         let stats = StatsServer::new(stats::server_data()).launch()?;
         // SAFETY: the map lives as long as the skeleton, its size never changes, and whole words are
         // read at once; that the kernel writes them meanwhile is what is wanted.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use threadwise_policy::{Class, Run, Task, Tunables};
+use threadwise_policy::{Class, Run, Task, Tunables, makes_room};
 
 static ONE_GUEST: Mutex<()> = Mutex::new(());
 
@@ -448,13 +448,25 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
                 since_ns: input[2],
                 weight: input[3] as u32,
                 capacity: input[4] as u32,
-                slept: input[5] != 0,
+                nr_waiting: input[5] as u32,
+                slept: input[6] != 0,
             };
-            tunables.vtime_advance(input[0], &run, input[6], Class::try_from(input[7]).unwrap())
+            tunables.vtime_advance(input[0], &run, input[7], Class::try_from(input[8]).unwrap())
         }
         "tw_key" => tunables.key(&task(input[0], input[1])),
         "tw_preempts" => u64::from(tunables.preempts(&task(input[0], input[1]), &task(input[2], input[3]))),
         "tw_yields" => u64::from(tunables.yields(&task(input[0], input[1]), input[2])),
+        "tw_makes_room" => u64::from(makes_room(
+            &task(input[0], input[1]),
+            input[2] != 0,
+            input[3] != 0,
+        )),
+        "tw_clock" => tunables.clock(
+            input[0],
+            &task(input[1], input[2]),
+            input[3] as u32,
+            input[4] != 0,
+        ),
         other => panic!("{other} is no function of the policy"),
     }
 }
@@ -502,7 +514,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         answers.insert(answer);
     }
     // The comparison means something only if every function was asked, and answered this and that.
-    assert_eq!(seen.len(), 5, "{seen:?}");
+    assert_eq!(seen.len(), 7, "{seen:?}");
     for (function, (count, answers)) in &seen {
         assert!(
             *count >= 50 && answers.len() >= 2,

@@ -28,7 +28,7 @@ enum tw_stat {
 /* Faults that tests inject to see the kernel's scheduler take over. */
 enum tw_fault {
 	TW_FAULT_NONE,
-	/* Ends with scx_bpf_error() at the first enqueue. */
+	/* Ends with scx_bpf_error() at the first enqueue after attaching. */
 	TW_FAULT_ERROR,
 	/* Queues tasks and never runs them: the kernel's watchdog must notice. */
 	TW_FAULT_STALL,
@@ -44,7 +44,7 @@ enum tw_fault {
 enum tw_decision_kind {
 	/* tw_class_of: ready threads, bound kernel thread, senior. */
 	TW_DECISION_CLASS,
-	/* tw_vtime_advance: vtime, the five of tw_run, now, class. */
+	/* tw_vtime_advance: vtime, the six of tw_run, now, class. */
 	TW_DECISION_ADVANCE,
 	/* tw_key: vtime, class. */
 	TW_DECISION_KEY,
@@ -52,12 +52,16 @@ enum tw_decision_kind {
 	TW_DECISION_PREEMPTS,
 	/* tw_yields: vtime and class of the running task, key of the waiting one. */
 	TW_DECISION_YIELDS,
+	/* tw_makes_room: vtime and class of the running task, whether it and the waiting one are bound. */
+	TW_DECISION_MAKES_ROOM,
+	/* tw_clock: now, vtime and class of the running task, tasks that wait for its CPU, and for others. */
+	TW_DECISION_CLOCK,
 };
 
 /* What was asked of the policy and what it answered, for a replay through the native build. */
 struct tw_decision {
 	u64 kind;
-	u64 in[8];
+	u64 in[9];
 	u64 out;
 };
 

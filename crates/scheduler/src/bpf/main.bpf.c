@@ -101,7 +101,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_error("task %d on CPU %d without its context", p->pid, cpu);
 		return;
 	}
-	if (fault == TW_FAULT_ERROR)
+	if (fault == TW_FAULT_ERROR && attached)
 		scx_bpf_error("injected fault");
 
 	charge(p, tctx, enq_flags & SCX_ENQ_WAKEUP, &task);
@@ -160,7 +160,7 @@ static s32 queue_before(struct task_struct *prev, const struct tw_task *task, s3
 	struct task_struct *theirs = other < 0 ? NULL : __COMPAT_scx_bpf_dsq_peek(other);
 	bool mine_first = mine && (!theirs || !tw_before(theirs->scx.dsq_vtime, mine->scx.dsq_vtime));
 
-	if (mine && tw_makes_room(task, prev->nr_cpus_allowed == 1, mine->nr_cpus_allowed == 1))
+	if (mine && makes_room(task, prev->nr_cpus_allowed == 1, mine->nr_cpus_allowed == 1))
 		return own;
 	if (mine_first && yields(task, mine->scx.dsq_vtime))
 		return own;
@@ -254,8 +254,7 @@ void BPF_STRUCT_OPS(threadwise_quiescent, struct task_struct *p, u64 deq_flags)
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(threadwise_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
-	/* Somebody raised kernel.pid_max. Failing here would fail the fork; the loader starts anew instead.
-	 */
+	/* Somebody raised kernel.pid_max. Failing would fail the fork; the loader starts anew instead. */
 	if (!group_of(p->tgid))
 		scx_bpf_exit(SCX_ECODE_ACT_RESTART, "tgid %d is beyond the kernel.pid_max at loading",
 			     p->tgid);

@@ -27,7 +27,6 @@ struct {
 	__type(value, struct rotation);
 } rotations SEC(".maps");
 
-u32 rotation_armed;
 /* Where the timer, which alone uses them, goes on with queues and with CPUs. */
 u32 rotation_queue;
 u32 rotation_cpu;
@@ -41,7 +40,7 @@ static bool look_at_running(struct task_struct *p, u64 now, struct tw_task *task
 	if (!tctx)
 		return false;
 	/* exec_start is another CPU's clock. */
-	look_at(p, tctx, ahead_ns > 0 ? ahead_ns : 0, false, task);
+	look_at(p, tctx, ahead_ns > 0 ? ahead_ns : 0, false, nr_waiting_at(scx_bpf_task_cpu(p)), task);
 	return true;
 }
 

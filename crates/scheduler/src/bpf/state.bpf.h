@@ -13,6 +13,8 @@
 
 const volatile u32 nr_cpus = 1;
 const volatile u32 fault = TW_FAULT_NONE;
+/* Set by the loader: no fault strikes while it still attaches. */
+bool attached;
 const volatile struct tw_tunables tunables = {};
 /* Whether every decision goes into the ring buffer. When not, the verifier removes the code. */
 const volatile bool recording = false;
@@ -70,10 +72,13 @@ struct cpu_ctx {
 struct cpu_ctx cpu_ctxs[TW_MAX_CPUS];
 
 /*
- * The largest vtime at which a task was found running. Racy by design: two CPUs that write at once
- * lose one of the two values, and the next charge makes up for it.
+ * The current vtime (tw_clock). Racy by design: two CPUs that write at once lose one of the two values,
+ * and the next charge makes up for it.
  */
 u64 vtime_now;
+
+/* While tasks wait, but for moments (rotation.bpf.h). */
+u32 rotation_armed;
 
 static struct cpu_ctx *cpu_ctx_of(s32 cpu)
 {
@@ -149,22 +154,33 @@ static u32 capacity_of(s32 cpu)
 	return capacities[cpu & (TW_MAX_CPUS - 1)];
 }
 
+static u32 nr_waiting_at(s32 cpu)
+{
+	s32 nr = scx_bpf_dsq_nr_queued(cpu);
+
+	return nr > 0 ? nr : 0;
+}
+
 /*
- * Both are inlined because clang would leave the address of `task` in r0, which the verifier lets no
- * function return.
- *
  * What a task is, and its vtime up to date, but for the `ahead_ns` that the kernel's own accounting lacks.
  * A task that found an idle CPU when it woke up has not been looked at then: that it slept shows in the
  * number of its voluntary switches, and since when it runs in the kernel's sched_info.
+ *
+ * This and charge() are inlined because clang would leave the address of `task` in r0, which the verifier
+ * lets no function return.
  */
 static __always_inline void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahead_ns,
-				    bool waking, struct tw_task *task)
+				    bool waking, u32 nr_waiting, struct tw_task *task)
 {
-	u64 ran_ns = p->se.sum_exec_runtime + ahead_ns - tctx->charged_ns, now = vtime_now, since_ns;
+	/* The timer looks while the task's CPU may be charging it. Read in this order, what it ran is not
+	 * negative. */
+	u64 vtime = tw_read(&tctx->vtime), charged_ns = tw_read(&tctx->charged_ns), now = vtime_now, since_ns;
+	u64 ran_ns = tw_read(&p->se.sum_exec_runtime) + ahead_ns - charged_ns;
 	struct tw_run run = {
 		.since_ns = ran_ns,
 		.weight = fault == TW_FAULT_WEIGHTLESS ? TW_WEIGHT_ONE : p->scx.weight,
 		.capacity = capacity_of(scx_bpf_task_cpu(p)),
+		.nr_waiting = nr_waiting,
 		.slept = waking || p->nvcsw != tctx->nr_sleeps,
 	};
 
@@ -174,22 +190,35 @@ static __always_inline void look_at(struct task_struct *p, const struct task_ctx
 		run.before_ns = ran_ns - run.since_ns;
 	}
 	task->class = class_of(p);
-	task->vtime = tw_vtime_advance(tctx->vtime, &run, now, task->class, tun());
-	record(TW_DECISION_ADVANCE, task->vtime, tctx->vtime, run.before_ns, run.since_ns, run.weight,
-	       run.capacity, run.slept, now, task->class);
+	task->vtime = tw_vtime_advance(vtime, &run, now, task->class, tun());
+	record(TW_DECISION_ADVANCE, task->vtime, vtime, run.before_ns, run.since_ns, run.weight, run.capacity,
+	       run.nr_waiting, run.slept, now, task->class);
 	if (fault == TW_FAULT_STARVE && p->nr_cpus_allowed == 1 && task->class != TW_CLASS_KERNEL) {
 		task->class = TW_CLASS_PARALLEL;
 		task->vtime += TW_STARVED_NS;
 	}
 }
 
+static void move_clock(const struct tw_task *running, u32 nr_waiting)
+{
+	bool others_wait = rotation_armed;
+	u64 now = vtime_now, moved = tw_clock(now, running, nr_waiting, others_wait, tun());
+
+	record(TW_DECISION_CLOCK, moved, now, running->vtime, running->class, nr_waiting, others_wait);
+	if (moved != now)
+		vtime_now = moved;
+}
+
 /* Brings a task's vtime up to what it has run, and says what it is. */
 static __always_inline void charge(struct task_struct *p, struct task_ctx *tctx, bool waking,
 				   struct tw_task *task)
 {
-	if (tw_before(vtime_now, tctx->vtime))
-		vtime_now = tctx->vtime;
-	look_at(p, tctx, 0, waking, task);
+	u32 nr_waiting = nr_waiting_at(scx_bpf_task_cpu(p));
+	struct tw_task picked = { .vtime = tctx->vtime };
+
+	look_at(p, tctx, 0, waking, nr_waiting, task);
+	picked.class = task->class;
+	move_clock(&picked, nr_waiting);
 	tctx->charged_ns = p->se.sum_exec_runtime;
 	tctx->nr_sleeps = p->nvcsw;
 	tctx->vtime = task->vtime;
@@ -219,20 +248,34 @@ static bool yields(const struct tw_task *running, u64 waiting_key)
 	return answer;
 }
 
+static bool makes_room(const struct tw_task *running, bool running_is_bound, bool waiting_is_bound)
+{
+	bool answer = tw_makes_room(running, running_is_bound, waiting_is_bound);
+
+	record(TW_DECISION_MAKES_ROOM, answer, running->vtime, running->class, running_is_bound,
+	       waiting_is_bound);
+	return answer;
+}
+
 /* A parallel task competes for seniority, or a senior one gives it away when its turn is over. */
 static void claim_seniority(struct tw_task *task, u32 tgid)
 {
-	u32 now = tw_stamp(scx_bpf_now()), senior = senior_tgid;
-	struct tw_group *mine = group_of(tgid), *first = group_of(senior);
+	struct tw_group *mine, *first;
+	u32 now, senior = senior_tgid;
 
+	if (task->class < TW_CLASS_SENIOR)
+		return;
+	mine = group_of(tgid);
+	first = group_of(senior);
 	if (!mine || !first)
 		return;
+	now = tw_stamp(scx_bpf_now());
 	if (task->class == TW_CLASS_SENIOR) {
 		if (tw_turn_is_over(senior_since, now, tunables.senior_turn_ns))
 			mine->entered = senior_since = now;
 		return;
 	}
-	if (task->class != TW_CLASS_PARALLEL || tw_stays_senior(first, mine, tunables.serial_threshold))
+	if (tw_stays_senior(first, mine, tunables.serial_threshold))
 		return;
 	if (__sync_val_compare_and_swap(&senior_tgid, senior, tgid) == senior) {
 		senior_since = now;
