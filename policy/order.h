@@ -212,12 +212,20 @@ static inline bool tw_preempts(const struct tw_task *waking, const struct tw_tas
 }
 
 /*
- * Whether a task that has used up its slice makes way for the best that waits: when that comes
- * before it by a step of the rotation.
+ * For how long a task may go on before it makes way for the best that waits: until that comes before it
+ * by a step of the rotation. In vtime, which is time for a nice-0 task on the fastest CPU; 0: it is due.
  */
+static inline u64 tw_due_in(const struct tw_task *running, u64 waiting_key, const struct tw_tunables *tun)
+{
+	u64 key = tw_key(running, tun), until = waiting_key + tun->rotate_ns;
+
+	return tw_before(until, key) ? 0 : until - key + 1;
+}
+
+/* Whether a task that has used up its slice makes way for the best that waits. */
 static inline bool tw_yields(const struct tw_task *running, u64 waiting_key, const struct tw_tunables *tun)
 {
-	return tw_before(waiting_key + tun->rotate_ns, tw_key(running, tun));
+	return tw_due_in(running, waiting_key, tun) == 0;
 }
 
 /*

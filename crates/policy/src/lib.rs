@@ -53,6 +53,7 @@ mod ffi {
         ) -> u64;
         pub safe fn tw_native_key(task: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
+        pub safe fn tw_native_due_in(running: &Task, waiting_key: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_yields(running: &Task, waiting_key: u64, tun: &Tunables) -> u32;
     }
 }
@@ -253,6 +254,11 @@ impl Tunables {
     /// Whether a task that became ready takes the CPU of a running one.
     pub fn preempts(&self, waking: &Task, running: &Task) -> bool {
         ffi::tw_native_preempts(waking, running, self) != 0
+    }
+
+    /// For how many nanoseconds of vtime a task may go on beside one that was queued with `waiting_key`.
+    pub fn due_in(&self, running: &Task, waiting_key: u64) -> u64 {
+        ffi::tw_native_due_in(running, waiting_key, self)
     }
 
     /// Whether a task at the end of its slice makes way for one that was queued with `waiting_key`.

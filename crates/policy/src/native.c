@@ -98,6 +98,11 @@ u32 tw_native_preempts(const struct tw_task *waking, const struct tw_task *runni
 	return tw_preempts(waking, running, tun);
 }
 
+u64 tw_native_due_in(const struct tw_task *running, u64 waiting_key, const struct tw_tunables *tun)
+{
+	return tw_due_in(running, waiting_key, tun);
+}
+
 u32 tw_native_yields(const struct tw_task *running, u64 waiting_key, const struct tw_tunables *tun)
 {
 	return tw_yields(running, waiting_key, tun);

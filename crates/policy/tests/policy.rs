@@ -230,6 +230,8 @@ fn threads_rotate_in_steps_and_the_senior_program_has_a_turn() {
         t.yields(&task(Class::Parallel, 1002 * MS), waiting),
         "a step of the rotation"
     );
+    assert_eq!(t.due_in(&task(Class::Parallel, 998 * MS), waiting), 3 * MS + 1);
+    assert_eq!(t.due_in(&task(Class::Parallel, 1001 * MS + 1), waiting), 0);
     assert!(!t.yields(&task(Class::Senior, 1101 * MS), waiting));
     assert!(
         t.yields(&task(Class::Senior, 1102 * MS), waiting),

@@ -52,6 +52,8 @@ enum tw_decision_kind {
 	TW_DECISION_PREEMPTS,
 	/* tw_yields: vtime and class of the running task, key of the waiting one. */
 	TW_DECISION_YIELDS,
+	/* tw_due_in: the same. */
+	TW_DECISION_DUE_IN,
 	/* tw_makes_room: vtime and class of the running task, whether it and the waiting one are bound. */
 	TW_DECISION_MAKES_ROOM,
 	/* tw_clock: now, vtime and class of the running task, tasks that wait for its CPU, and for others. */

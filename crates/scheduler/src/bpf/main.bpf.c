@@ -65,21 +65,13 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *waking, s32 
 
 	bpf_for(i, 0, nr) {
 		s32 cpu = (prev_cpu + i) % nr_cpus;
-		struct task_ctx *rctx;
 		struct task_struct *running;
 		struct tw_task task;
 
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
 		running = running_on(cpu);
-		if (!running)
-			continue;
-		rctx = bpf_task_storage_get(&task_ctxs, running, 0, 0);
-		if (!rctx)
-			continue;
-		task.vtime = rctx->vtime;
-		task.class = class_of(running);
-		if (!preempts(waking, &task))
+		if (!running || !look_at_charged(running, &task) || !preempts(waking, &task))
 			continue;
 		if (running->nr_cpus_allowed > 1)
 			return cpu;
@@ -96,6 +88,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 	struct tw_task task;
 	bool taken, direct;
+	u64 key;
 
 	if (!cctx || !tctx) {
 		scx_bpf_error("task %d on CPU %d without its context", p->pid, cpu);
@@ -143,9 +136,10 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 			count(cctx, TW_STAT_SERIAL_QUEUED);
 	}
 	count(cctx, TW_STAT_QUEUED);
-	scx_bpf_dsq_insert_vtime(p, cpu, tunables.slice_ns, key_of(&task), enq_flags);
+	key = key_of(&task);
+	scx_bpf_dsq_insert_vtime(p, cpu, tunables.slice_ns, key, enq_flags);
 	mark_queued(cpu);
-	arm_rotation();
+	arm_rotation(key);
 	/* A CPU may have gone idle since select_cpu() looked. */
 	kick_idle_for(p);
 }
@@ -158,13 +152,17 @@ static s32 queue_before(struct task_struct *prev, const struct tw_task *task, s3
 {
 	struct task_struct *mine = __COMPAT_scx_bpf_dsq_peek(own);
 	struct task_struct *theirs = other < 0 ? NULL : __COMPAT_scx_bpf_dsq_peek(other);
-	bool mine_first = mine && (!theirs || !tw_before(theirs->scx.dsq_vtime, mine->scx.dsq_vtime));
+	u64 my_key = 0, their_key = 0;
 
 	if (mine && makes_room(task, prev->nr_cpus_allowed == 1, mine->nr_cpus_allowed == 1))
 		return own;
-	if (mine_first && yields(task, mine->scx.dsq_vtime))
+	if (mine && !waiting_key(mine, &my_key))
+		return -1;
+	if (theirs && !waiting_key(theirs, &their_key))
+		return -1;
+	if (mine && (!theirs || !tw_before(their_key, my_key)) && yields(task, my_key))
 		return own;
-	if (theirs && yields(task, theirs->scx.dsq_vtime))
+	if (theirs && yields(task, their_key))
 		return other;
 	/* It goes on waiting here; a CPU may have gone idle without seeing it. */
 	if (mine)

@@ -12,9 +12,12 @@
 #include "state.bpf.h"
 #include "queues.bpf.h"
 
-/* Queues that one expiry serves, and CPUs that it looks at for each, at most. */
-#define TW_ROTATIONS	 4
-#define TW_ROTATION_SCAN 16
+/* The longest time between two looks: a tick, at which CPUs look by themselves. */
+#define TW_ROTATION_MAX_NS (4ULL * 1000 * 1000)
+
+/* Queues and CPUs that one expiry looks at, at most. */
+#define TW_ROTATION_QUEUES 4
+#define TW_ROTATION_CPUS   16
 
 struct rotation {
 	struct bpf_timer timer;
@@ -27,9 +30,24 @@ struct {
 	__type(value, struct rotation);
 } rotations SEC(".maps");
 
-/* Where the timer, which alone uses them, goes on with queues and with CPUs. */
-u32 rotation_queue;
-u32 rotation_cpu;
+/*
+ * The timer alone uses these, but for the key. They are no variables of its function because the verifier
+ * would follow each of their values through the loops.
+ */
+static struct {
+	/* Where it goes on with queues and with CPUs. */
+	u32 queue_cursor;
+	u32 cpu_cursor;
+	/* Whether anybody waits. */
+	bool waiting;
+	/* The least key of those that may run elsewhere, as far as it looked, and its queue, or -1. */
+	u64 key;
+	s32 queue;
+	/* CPUs that it may still kick. */
+	u32 kicks;
+	/* When it looks again, in nanoseconds. */
+	u64 in_ns;
+} rotation_state;
 
 /* The position of a running task, with what it ran since the kernel last accounted for it. */
 static bool look_at_running(struct task_struct *p, u64 now, struct tw_task *task)
@@ -44,67 +62,118 @@ static bool look_at_running(struct task_struct *p, u64 now, struct tw_task *task
 	return true;
 }
 
-/* Kicks a CPU whose task is due to make way for the first one of this queue; false if nobody waits. */
-static bool rotate_queue(s32 queue, u64 now)
+/* Kicks a CPU if its task is due to make way for one that waits under this key. */
+static void kick_if_due(s32 cpu, u64 key, u64 now)
 {
-	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(queue);
-	u64 waiting_key;
-	u32 i;
+	struct task_struct *running = running_on(cpu);
+	struct tw_task task;
+	u64 in_ns;
 
-	if (!first)
-		return false;
-	/* A CPU went idle just as this was queued. */
-	if (kick_idle_for(first))
-		return true;
-	waiting_key = first->scx.dsq_vtime;
-	bpf_for(i, 0, nr_cpus < TW_ROTATION_SCAN ? nr_cpus : TW_ROTATION_SCAN) {
-		s32 cpu = (rotation_cpu + i) % nr_cpus;
-		struct task_struct *running;
-		struct tw_task task;
-
-		if (!bpf_cpumask_test_cpu(cpu, first->cpus_ptr))
-			continue;
-		running = running_on(cpu);
-		if (!running || !look_at_running(running, now, &task) || !yields(&task, waiting_key))
-			continue;
-		rotation_cpu = (cpu + 1) % nr_cpus;
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-		break;
+	if (!running || !look_at_running(running, now, &task))
+		return;
+	in_ns = due_in(&task, key);
+	if (in_ns) {
+		if (in_ns < rotation_state.in_ns)
+			rotation_state.in_ns = in_ns;
+		return;
 	}
-	return true;
+	if (!rotation_state.kicks)
+		return;
+	rotation_state.kicks--;
+	rotation_state.cpu_cursor = (cpu + 1) % nr_cpus;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-static void arm_rotation(void)
+/* Kicks the CPUs whose tasks are due to make way for the first task of this queue. */
+static void rotate_for(s32 queue, u64 key)
+{
+	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(queue);
+	u32 i, from = rotation_state.cpu_cursor;
+	u64 now = scx_bpf_now();
+
+	if (!first)
+		return;
+	bpf_for(i, 0, nr_cpus < TW_ROTATION_CPUS ? nr_cpus : TW_ROTATION_CPUS) {
+		s32 cpu = (from + i) % nr_cpus;
+
+		if (bpf_cpumask_test_cpu(cpu, first->cpus_ptr))
+			kick_if_due(cpu, key, now);
+	}
+}
+
+/* Looks at the first task of a queue. */
+static void look_at_queue(s32 queue)
+{
+	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(queue);
+	u64 key;
+
+	if (!first || !waiting_key(first, &key))
+		return;
+	rotation_state.waiting = true;
+	/* A CPU may have gone idle just as this was queued. */
+	if (kick_idle_for(first))
+		return;
+	rotation_state.kicks++;
+	if (first->nr_cpus_allowed == 1) {
+		kick_if_due(queue, key, scx_bpf_now());
+		return;
+	}
+	if (rotation_state.queue < 0 || tw_before(key, rotation_state.key)) {
+		rotation_state.queue = queue;
+		rotation_state.key = key;
+	}
+}
+
+/* A task is about to be queued under this key: the timer looks after it, if it does not look before. */
+static void arm_rotation(u64 key)
 {
 	u32 zero = 0;
 	struct rotation *rotation = bpf_map_lookup_elem(&rotations, &zero);
 
-	if (rotation && !rotation_armed && !__sync_val_compare_and_swap(&rotation_armed, 0, 1))
-		bpf_timer_start(&rotation->timer, tunables.rotate_ns, 0);
+	if (!rotation || (rotation_armed && !tw_before(key, rotation_state.key)))
+		return;
+	rotation_state.key = key;
+	rotation_armed = 1;
+	bpf_timer_start(&rotation->timer, tunables.rotate_ns, 0);
 }
 
-static int rotate(void *map, u32 *key, struct rotation *rotation)
+static int rotate(void *map, u32 *zero, struct rotation *rotation)
 {
-	u64 now = scx_bpf_now();
-	bool waiting = false;
+	u32 i, senior = senior_tgid;
+	u64 in_ns;
 	s32 queue;
-	u32 i;
 
-	bpf_for(i, 0, TW_ROTATIONS) {
-		queue = next_queued_cpu(&rotation_queue, -1);
-		if (queue < 0)
-			break;
-		bpf_rcu_read_lock();
-		waiting |= rotate_queue(queue, now);
-		bpf_rcu_read_unlock();
-	}
 	/*
-	 * Who is queued between the look and this finds the timer armed and waits for the next tick
-	 * instead. Bits over empty queues must not keep the timer of an idle machine running.
+	 * Who is queued while this looks arms the timer again. Bits over empty queues must not keep the timer
+	 * of an idle machine running.
 	 */
 	rotation_armed = 0;
-	if (waiting)
-		arm_rotation();
+	rotation_state.waiting = false;
+	rotation_state.queue = -1;
+	rotation_state.kicks = 0;
+	rotation_state.in_ns = TW_ROTATION_MAX_NS;
+	bpf_rcu_read_lock();
+	bpf_for(i, 0, TW_ROTATION_QUEUES) {
+		queue = next_queued_cpu(&rotation_state.queue_cursor, -1);
+		if (queue < 0)
+			break;
+		look_at_queue(queue);
+	}
+	queue = rotation_state.queue;
+	if (queue >= 0) {
+		/* The program that is senior now takes all its CPUs at once. */
+		if (senior != senior_tgid)
+			rotation_state.kicks = nr_cpus;
+		rotate_for(queue, rotation_state.key);
+	}
+	bpf_rcu_read_unlock();
+	if (rotation_state.waiting && !rotation_armed) {
+		in_ns = rotation_state.in_ns;
+		if (in_ns < tunables.rotate_ns)
+			in_ns = tunables.rotate_ns;
+		rotation_armed = 1;
+		bpf_timer_start(&rotation->timer, in_ns, 0);
+	}
 	return 0;
 }
 

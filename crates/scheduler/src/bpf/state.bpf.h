@@ -154,6 +154,15 @@ static u32 capacity_of(s32 cpu)
 	return capacities[cpu & (TW_MAX_CPUS - 1)];
 }
 
+/* TW_FAULT_STARVE. */
+static __always_inline void starve(const struct task_struct *p, struct tw_task *task)
+{
+	if (fault == TW_FAULT_STARVE && p->nr_cpus_allowed == 1 && task->class != TW_CLASS_KERNEL) {
+		task->class = TW_CLASS_PARALLEL;
+		task->vtime += TW_STARVED_NS;
+	}
+}
+
 static u32 nr_waiting_at(s32 cpu)
 {
 	s32 nr = scx_bpf_dsq_nr_queued(cpu);
@@ -193,10 +202,7 @@ static __always_inline void look_at(struct task_struct *p, const struct task_ctx
 	task->vtime = tw_vtime_advance(vtime, &run, now, task->class, tun());
 	record(TW_DECISION_ADVANCE, task->vtime, vtime, run.before_ns, run.since_ns, run.weight, run.capacity,
 	       run.nr_waiting, run.slept, now, task->class);
-	if (fault == TW_FAULT_STARVE && p->nr_cpus_allowed == 1 && task->class != TW_CLASS_KERNEL) {
-		task->class = TW_CLASS_PARALLEL;
-		task->vtime += TW_STARVED_NS;
-	}
+	starve(p, task);
 }
 
 static void move_clock(const struct tw_task *running, u32 nr_waiting)
@@ -248,6 +254,14 @@ static bool yields(const struct tw_task *running, u64 waiting_key)
 	return answer;
 }
 
+static u64 due_in(const struct tw_task *running, u64 waiting_key)
+{
+	u64 answer = tw_due_in(running, waiting_key, tun());
+
+	record(TW_DECISION_DUE_IN, answer, running->vtime, running->class, waiting_key);
+	return answer;
+}
+
 static bool makes_room(const struct tw_task *running, bool running_is_bound, bool waiting_is_bound)
 {
 	bool answer = tw_makes_room(running, running_is_bound, waiting_is_bound);
@@ -257,7 +271,20 @@ static bool makes_room(const struct tw_task *running, bool running_is_bound, boo
 	return answer;
 }
 
-/* A parallel task competes for seniority, or a senior one gives it away when its turn is over. */
+/* A task with its vtime as last charged. */
+static bool look_at_charged(struct task_struct *p, struct tw_task *task)
+{
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
+
+	if (!tctx)
+		return false;
+	task->vtime = tw_read(&tctx->vtime);
+	task->class = class_of(p);
+	starve(p, task);
+	return true;
+}
+
+/* The senior program goes to the end of the line when its turn is over, and a parallel task competes. */
 static void claim_seniority(struct tw_task *task, u32 tgid)
 {
 	struct tw_group *mine, *first;
@@ -270,18 +297,30 @@ static void claim_seniority(struct tw_task *task, u32 tgid)
 	if (!mine || !first)
 		return;
 	now = tw_stamp(scx_bpf_now());
-	if (task->class == TW_CLASS_SENIOR) {
-		if (tw_turn_is_over(senior_since, now, tunables.senior_turn_ns))
-			mine->entered = senior_since = now;
-		return;
-	}
-	if (tw_stays_senior(first, mine, tunables.serial_threshold))
+	if (tw_turn_is_over(senior_since, now, tunables.senior_turn_ns))
+		first->entered = senior_since = now;
+	if (task->class == TW_CLASS_SENIOR || tw_stays_senior(first, mine, tunables.serial_threshold))
 		return;
 	if (__sync_val_compare_and_swap(&senior_tgid, senior, tgid) == senior) {
 		senior_since = now;
 		task->class = TW_CLASS_SENIOR;
 		count_here(TW_STAT_HANDOVERS);
 	}
+}
+
+/*
+ * The key of a waiting task as things stand now. It may have been queued under another one: its program was
+ * not senior then, or no longer is. If it can claim that place, it does.
+ */
+static bool waiting_key(struct task_struct *p, u64 *key)
+{
+	struct tw_task task;
+
+	if (!look_at_charged(p, &task))
+		return false;
+	claim_seniority(&task, p->tgid);
+	*key = key_of(&task);
+	return true;
 }
 
 /* What runs on a CPU as far as it is ours: NULL if that is idle, or of a class above. */
