@@ -127,32 +127,44 @@ static void sleep_until(uint64_t ps)
 		;
 }
 
-static void quantum_over(unsigned int index, void *data)
+/* Brings the vCPU's clock up to what it executed, and says what that takes. */
+static uint64_t settle(unsigned int index)
 {
 	struct count *count = qemu_plugin_scoreboard_find(counts, index);
-	struct vcpu *vcpu = &vcpus[index];
 	struct counters *c = &counters[index];
-	uint64_t took_ps = count->insns * vcpu->ps_per_insn;
-	uint64_t now = now_ps();
+	uint64_t took_ps = count->insns * vcpus[index].ps_per_insn;
 
-	(void)data;
 	c->instructions += count->insns;
 	c->busy_ns += took_ps / PS_PER_NS;
-	c->quanta++;
 	count->insns = 0;
-	vcpu->clock_ps += took_ps;
-	if (vcpu->clock_ps > now) {
-		sleep_until(vcpu->clock_ps);
+	vcpus[index].clock_ps += took_ps;
+	return took_ps;
+}
+
+/* Writes off what cannot be caught up. */
+static void write_off(unsigned int index, uint64_t now)
+{
+	uint64_t allowed = now - CATCH_UP_NS * PS_PER_NS;
+
+	if (vcpus[index].clock_ps >= allowed)
+		return;
+	counters[index].lost_ns += (allowed - vcpus[index].clock_ps) / PS_PER_NS;
+	vcpus[index].clock_ps = allowed;
+}
+
+static void quantum_over(unsigned int index, void *data)
+{
+	uint64_t took_ps = settle(index), now = now_ps();
+
+	(void)data;
+	counters[index].quanta++;
+	if (vcpus[index].clock_ps > now) {
+		sleep_until(vcpus[index].clock_ps);
 		return;
 	}
-	if (now - vcpu->clock_ps > took_ps)
-		c->late_quanta++;
-	if (now - vcpu->clock_ps > CATCH_UP_NS * PS_PER_NS) {
-		uint64_t allowed = now - CATCH_UP_NS * PS_PER_NS;
-
-		c->lost_ns += (allowed - vcpu->clock_ps) / PS_PER_NS;
-		vcpu->clock_ps = allowed;
-	}
+	if (now - vcpus[index].clock_ps > took_ps)
+		counters[index].late_quanta++;
+	write_off(index, now);
 }
 
 /* The cost of a block in instructions of ordinary length. */
@@ -188,6 +200,14 @@ static void vcpu_started(qemu_plugin_id_t id, unsigned int index)
 	/* The host rounds sleeps up by this much, 50 us by default. This runs in the vCPU's thread. */
 	prctl(PR_SET_TIMERSLACK, 1);
 	vcpus[index].clock_ps = now_ps();
+}
+
+/* It waits for an interrupt. What it did late until now was late for whoever waited for it. */
+static void vcpu_idle(qemu_plugin_id_t id, unsigned int index)
+{
+	(void)id;
+	settle(index);
+	write_off(index, now_ps());
 }
 
 static void vcpu_resumed(qemu_plugin_id_t id, unsigned int index)
@@ -262,6 +282,7 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
 		return fail("needs", "rates=K0:K1:...");
 	counts = qemu_plugin_scoreboard_new(sizeof(struct count));
 	qemu_plugin_register_vcpu_init_cb(id, vcpu_started);
+	qemu_plugin_register_vcpu_idle_cb(id, vcpu_idle);
 	qemu_plugin_register_vcpu_resume_cb(id, vcpu_resumed);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, block_translated);
 	return 0;

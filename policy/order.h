@@ -23,6 +23,12 @@
 /* CPUs that one serial wake-up looks at, at most. */
 #define TW_VICTIM_SCAN 64
 
+/* As many waiting tasks halve the serial boost. */
+#define TW_BOOST_SHARES 4
+
+/* Slices that a task gets at once where nobody waits. */
+#define TW_SLICES_ALONE 20
+
 /* Slices by which a task may be behind or ahead, however many wait. */
 #define TW_SPAN_SLICES 10
 
@@ -60,6 +66,8 @@ struct tw_tunables {
 struct tw_task {
 	u64 vtime;
 	enum tw_class class;
+	/* Tasks that wait in the queue of its CPU. */
+	u32 nr_waiting;
 };
 
 static inline bool tw_before(u64 a, u64 b)
@@ -122,15 +130,17 @@ static inline u64 tw_vtime_span(const struct tw_run *run, const struct tw_tunabl
 
 /*
  * Keeps a vtime near the current one, `now`: within its span. A task that `woke` brings no credit but a
- * window's, and keeps its debt. What a serial task ran ahead because of its boost is forgiven, or the main
- * thread of a program, which runs in both phases, would use its boost up and then be held back.
+ * window's, and keeps its debt. What a serial task ran ahead because of its boost is forgiven, but for a
+ * window for each that waits, or the main thread of a program, which runs in both phases, would use its
+ * boost up and then be held back.
  */
 static inline u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, enum tw_class class, bool woke,
 				 const struct tw_tunables *tun)
 {
 	u64 span_ns = tw_vtime_span(run, tun);
 	u64 behind_ns = woke ? tun->vtime_window_ns : span_ns;
-	u64 ahead_ns = class <= TW_CLASS_SERIAL ? tun->vtime_window_ns : span_ns;
+	u64 forgiven_ns = tun->vtime_window_ns * (run->nr_waiting + 1);
+	u64 ahead_ns = class <= TW_CLASS_SERIAL && forgiven_ns < span_ns ? forgiven_ns : span_ns;
 
 	if (tw_before(vtime, now - behind_ns))
 		return now - behind_ns;
@@ -160,14 +170,33 @@ static inline u64 tw_vtime_advance(u64 vtime, const struct tw_run *run, u64 now,
  * And it does not follow who has a CPU for itself beside others that wait: that runs away from them, the
  * further the less it weighs, and would leave all of them at the end of their span.
  */
-static inline u64 tw_clock(u64 now, const struct tw_task *running, u32 nr_waiting, bool others_wait,
+static inline u64 tw_clock(u64 now, const struct tw_task *running, bool others_wait,
 			   const struct tw_tunables *tun)
 {
 	u64 vtime = running->vtime;
 
 	if (running->class == TW_CLASS_SENIOR)
 		vtime -= tun->senior_boost_ns;
-	return tw_before(now, vtime) && (nr_waiting || !others_wait) ? vtime : now;
+	return tw_before(now, vtime) && (running->nr_waiting || !others_wait) ? vtime : now;
+}
+
+/*
+ * How far ahead of its vtime a serial task is placed. The more wait for its CPU, the less: with many more
+ * serial programs than CPUs each goes before the parallel ones for a shorter time, and is charged for more
+ * of it, so these wait for a bounded time, however many those are.
+ */
+static inline u64 tw_serial_boost(u32 nr_waiting, const struct tw_tunables *tun)
+{
+	return tun->serial_boost_ns * TW_BOOST_SHARES / (TW_BOOST_SHARES + (u64)nr_waiting);
+}
+
+/*
+ * How long a task runs before those who wait are considered. Where nobody waits that would find nothing at
+ * some thousand instructions a tick, and whoever is queued later has the CPUs looked at.
+ */
+static inline u64 tw_slice(bool others_wait, const struct tw_tunables *tun)
+{
+	return others_wait ? tun->slice_ns : TW_SLICES_ALONE * tun->slice_ns;
 }
 
 /* The position of a waiting task among the others. */
@@ -179,7 +208,7 @@ static inline u64 tw_key(const struct tw_task *task, const struct tw_tunables *t
 	case TW_CLASS_SENIOR:
 		return task->vtime - tun->senior_boost_ns;
 	default:
-		return task->vtime - tun->serial_boost_ns;
+		return task->vtime - tw_serial_boost(task->nr_waiting, tun);
 	}
 }
 

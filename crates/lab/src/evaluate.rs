@@ -318,6 +318,8 @@ pub(crate) mod tests {
             nr_cpus: 8,
             asymmetry: 1.0,
             kernel: "7.2".into(),
+            qemu: "QEMU emulator version 10.0".into(),
+            version: "1.0".into(),
             samples,
         }
     }

@@ -269,6 +269,19 @@ impl Drop for Guest {
     }
 }
 
+/// The first line of `qemu-system-x86_64 --version`.
+///
+/// # Errors
+/// If it cannot be run.
+pub fn qemu_version() -> Result<String, Error> {
+    let output = Command::new(QEMU)
+        .arg("--version")
+        .output()
+        .map_err(io_error("start", QEMU))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    Ok(said.lines().next().unwrap_or_default().to_string())
+}
+
 fn end(qemu: &mut Child) {
     // Both fail only if it has ended already.
     let _ = qemu.kill();

@@ -14,7 +14,7 @@ use threadwise_workload::synthetic;
 
 use crate::error::Error;
 use crate::experiment::{Experiment, Program, Scheduler, find_program};
-use crate::guest::{Guest, Kernel};
+use crate::guest::{Guest, Kernel, qemu_version};
 use crate::image::Image;
 use crate::protocol::{Output, Request, Response};
 
@@ -66,6 +66,12 @@ pub struct Measurement {
     pub asymmetry: f64,
     /// The guest kernel's release.
     pub kernel: String,
+    /// What emulated it, as QEMU calls itself.
+    #[serde(default)]
+    pub qemu: String,
+    /// The version of threadwise that measured: its commit, or that of its packages if it was built without git.
+    #[serde(default)]
+    pub version: String,
     /// All samples, the void ones included.
     pub samples: Vec<Sample>,
 }
@@ -107,6 +113,7 @@ pub fn run(
     for name in experiment.foreign_programs() {
         add_foreign(&mut image, name)?;
     }
+    let qemu = qemu_version()?;
     watch(Progress::Booting);
     let guest = Guest::boot(&machine, experiment.mips, kernel, &image)?;
     let release = guest.release.clone();
@@ -144,6 +151,8 @@ pub fn run(
         nr_cpus: machine.nr_cpus(),
         asymmetry: f64::from(capacity(u32::max)) / f64::from(capacity(u32::min)),
         kernel: release,
+        qemu,
+        version: env!("THREADWISE_VERSION").to_string(),
         samples,
     };
     Ok(Outcome { measurement, failure })

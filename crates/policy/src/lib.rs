@@ -35,13 +35,7 @@ mod ffi {
             woke: u32,
             tun: &Tunables,
         ) -> u64;
-        pub safe fn tw_native_clock(
-            now: u64,
-            running: &Task,
-            nr_waiting: u32,
-            others_wait: u32,
-            tun: &Tunables,
-        ) -> u64;
+        pub safe fn tw_native_clock(now: u64, running: &Task, others_wait: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_makes_room(running: &Task, running_is_bound: u32, waiting_is_bound: u32)
         -> u32;
         pub safe fn tw_native_vtime_advance(
@@ -51,6 +45,7 @@ mod ffi {
             class: u32,
             tun: &Tunables,
         ) -> u64;
+        pub safe fn tw_native_slice(others_wait: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_key(task: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_due_in(running: &Task, waiting_key: u64, tun: &Tunables) -> u64;
@@ -180,6 +175,8 @@ pub struct Task {
     pub vtime: u64,
     /// Its class.
     pub class: Class,
+    /// Tasks that wait in the queue of its CPU.
+    pub nr_waiting: u32,
 }
 
 /// What a task ran since its vtime was last brought up to date (`struct tw_run`).
@@ -241,9 +238,14 @@ impl Tunables {
         ffi::tw_native_vtime_advance(vtime, run, now, class as u32, self)
     }
 
-    /// The current vtime, `now`, after this task was found running; `nr_waiting` wait for its CPU.
-    pub fn clock(&self, now: u64, running: &Task, nr_waiting: u32, others_wait: bool) -> u64 {
-        ffi::tw_native_clock(now, running, nr_waiting, u32::from(others_wait), self)
+    /// The current vtime, `now`, after this task was found running.
+    pub fn clock(&self, now: u64, running: &Task, others_wait: bool) -> u64 {
+        ffi::tw_native_clock(now, running, u32::from(others_wait), self)
+    }
+
+    /// How long a task runs before those who wait are considered, in nanoseconds.
+    pub fn slice(&self, others_wait: bool) -> u64 {
+        ffi::tw_native_slice(u32::from(others_wait), self)
     }
 
     /// The task's position among those who wait: the smaller goes first.

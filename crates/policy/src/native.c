@@ -76,15 +76,19 @@ u64 tw_native_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, u32 clas
 	return tw_vtime_bound(vtime, run, now, class, woke, tun);
 }
 
-u64 tw_native_clock(u64 now, const struct tw_task *running, u32 nr_waiting, u32 others_wait,
-		    const struct tw_tunables *tun)
+u64 tw_native_clock(u64 now, const struct tw_task *running, u32 others_wait, const struct tw_tunables *tun)
 {
-	return tw_clock(now, running, nr_waiting, others_wait, tun);
+	return tw_clock(now, running, others_wait, tun);
 }
 
 u32 tw_native_makes_room(const struct tw_task *running, u32 running_is_bound, u32 waiting_is_bound)
 {
 	return tw_makes_room(running, running_is_bound, waiting_is_bound);
+}
+
+u64 tw_native_slice(u32 others_wait, const struct tw_tunables *tun)
+{
+	return tw_slice(others_wait, tun);
 }
 
 u64 tw_native_key(const struct tw_task *task, const struct tw_tunables *tun)

@@ -23,7 +23,11 @@ fn tunables() -> Tunables {
 }
 
 fn task(class: Class, vtime: u64) -> Task {
-    Task { vtime, class }
+    Task {
+        vtime,
+        class,
+        nr_waiting: 0,
+    }
 }
 
 #[test]
@@ -177,21 +181,48 @@ fn a_newcomer_waits_for_one_lag_whoever_is_before_it() {
 
 #[test]
 fn who_has_a_cpu_for_itself_does_not_move_the_others_clock() {
+    let beside = |class, vtime, nr_waiting| Task {
+        nr_waiting,
+        ..task(class, vtime)
+    };
     let clock = |vtime, nr_waiting, others_wait| {
-        tunables().clock(100, &task(Class::Parallel, vtime), nr_waiting, others_wait)
+        tunables().clock(100, &beside(Class::Parallel, vtime, nr_waiting), others_wait)
     };
     assert_eq!(clock(101, 1, true), 101);
     assert_eq!(clock(101, 0, false), 101, "nobody waits anywhere");
     assert_eq!(clock(101, 0, true), 100);
     assert_eq!(clock(99, 1, true), 100, "never back");
-    let senior = |vtime| tunables().clock(100, &task(Class::Senior, vtime), 1, true);
+    let senior = |vtime| tunables().clock(100, &beside(Class::Senior, vtime, 1), true);
     assert_eq!(senior(100 + 100 * MS), 100, "its boost is no progress");
     assert_eq!(senior(101 + 100 * MS), 101);
     assert_eq!(
-        tunables().clock(u64::MAX, &task(Class::Parallel, 1), 1, true),
+        tunables().clock(u64::MAX, &beside(Class::Parallel, 1, 1), true),
         1,
         "where vtimes wrap"
     );
+}
+
+#[test]
+fn a_parallel_task_waits_for_a_bounded_time_however_many_serial_ones_there_are() {
+    // Each runs for a tick and moves on by what of it is not forgiven; a round takes as many ticks as there are.
+    let (t, tick_ms) = (tunables(), 4);
+    for nr_waiting in [0u32, 1, 10, 100, 10_000] {
+        let serial = Task {
+            nr_waiting,
+            ..task(Class::Serial, 1000 * MS)
+        };
+        let boost = serial.vtime - t.key(&serial);
+        let run = Run { nr_waiting, ..ALONE };
+        let ran = serial.vtime + tick_ms * MS;
+        let step = t.vtime_bound(ran, &run, serial.vtime, Class::Serial, false) - serial.vtime;
+        let wait_ms = boost as f64 / step as f64 * f64::from(nr_waiting + 1) * tick_ms as f64;
+        assert!(wait_ms <= 800.0, "{nr_waiting}: {wait_ms} ms");
+    }
+}
+
+#[test]
+fn who_is_alone_is_left_alone() {
+    assert_eq!((tunables().slice(true), tunables().slice(false)), (MS, 20 * MS));
 }
 
 #[test]

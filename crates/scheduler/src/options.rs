@@ -39,7 +39,7 @@ pub struct Options {
     #[arg(long, default_value_t = 100_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(1_000..=10_000_000))]
     pub senior_turn_us: u64,
 
-    /// How far ahead of other tasks a serial task is placed, in microseconds
+    /// How far ahead of other tasks a serial task is placed, in microseconds; less where many wait
     #[arg(long, default_value_t = 200_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     pub serial_boost_us: u64,
 

@@ -308,6 +308,42 @@ fn parallel_programs_share_by_weight() {
     assert!(weightless < 2.0, "{weightless} although nice values do not count");
 }
 
+/// The work of a parallel program over its fair share beside 80 serial ones, ten times as many as there are CPUs.
+fn share_beside_many_serial_programs(scheduler: &str, holds: impl Fn(f64) -> bool) -> Result<f64, String> {
+    let body = script(
+        r#"
+        i=0; while [ $i -lt 80 ]; do
+            threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 20 --format json >/tmp/serial.$i & i=$((i+1))
+        done
+        busybox sleep 10; busy --ratio inf:1 --duration 6 --format json >/tmp/parallel & P=$!
+        wait $P || exit 3; wait; busybox cat /tmp/parallel /tmp/serial.*
+        "#,
+    );
+    let share = |done: &[f64]| {
+        let (parallel, serial) = (done[0] / 6.0, done[1..].iter().sum::<f64>() / 20.0);
+        parallel / (parallel + serial) / (8.0 / 88.0)
+    };
+    let output = measured(Some(scheduler), &["--deadline", "300"], &body, |done| {
+        done.len() == 81 && holds(share(done))
+    });
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let done = work(&stdout(output));
+    assert_eq!(done.len(), 81);
+    Ok(share(&done))
+}
+
+#[test]
+fn ten_times_more_serial_programs_than_cpus_do_not_starve_a_parallel_one() {
+    let share = share_beside_many_serial_programs("scx_threadwise", |share| share > 0.15);
+    assert!(share.as_ref().is_ok_and(|share| *share > 0.15), "{share:?}");
+    // With five times the boost it waits for five times as long.
+    let boosted = "scx_threadwise --serial-boost-us 1000000";
+    let share = share_beside_many_serial_programs(boosted, |share| share < 0.15);
+    assert!(share.as_ref().is_ok_and(|share| *share < 0.15), "{share:?}");
+}
+
 #[test]
 fn cpus_come_and_go_under_load() {
     // The same scheduler goes on, and a task that may run on one of these CPUs only is moved by the kernel, and
@@ -436,9 +472,10 @@ fn seniority_is_handed_on_after_a_turn() {
 
 /// Asks the policy's native build what the BPF program asked, and returns what it answers.
 fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
-    let task = |vtime: u64, class: u64| Task {
-        vtime,
-        class: Class::try_from(class).unwrap(),
+    let task = |at: usize| Task {
+        vtime: input[at],
+        class: Class::try_from(input[at + 1]).unwrap(),
+        nr_waiting: input[at + 2] as u32,
     };
     match function {
         "tw_class_of" => tunables.class_of(input[0] as u32, input[1] != 0, input[2] != 0) as u64,
@@ -453,21 +490,12 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
             };
             tunables.vtime_advance(input[0], &run, input[7], Class::try_from(input[8]).unwrap())
         }
-        "tw_key" => tunables.key(&task(input[0], input[1])),
-        "tw_preempts" => u64::from(tunables.preempts(&task(input[0], input[1]), &task(input[2], input[3]))),
-        "tw_yields" => u64::from(tunables.yields(&task(input[0], input[1]), input[2])),
-        "tw_due_in" => tunables.due_in(&task(input[0], input[1]), input[2]),
-        "tw_makes_room" => u64::from(makes_room(
-            &task(input[0], input[1]),
-            input[2] != 0,
-            input[3] != 0,
-        )),
-        "tw_clock" => tunables.clock(
-            input[0],
-            &task(input[1], input[2]),
-            input[3] as u32,
-            input[4] != 0,
-        ),
+        "tw_key" => tunables.key(&task(0)),
+        "tw_preempts" => u64::from(tunables.preempts(&task(0), &task(3))),
+        "tw_yields" => u64::from(tunables.yields(&task(0), input[3])),
+        "tw_due_in" => tunables.due_in(&task(0), input[3]),
+        "tw_makes_room" => u64::from(makes_room(&task(0), input[3] != 0, input[4] != 0)),
+        "tw_clock" => tunables.clock(input[0], &task(1), input[4] != 0),
         other => panic!("{other} is no function of the policy"),
     }
 }
@@ -530,8 +558,8 @@ fn the_kernel_and_the_native_build_decide_alike() {
         ..tunables
     };
     assert_ne!(
-        replay(&other, "tw_key", &[0, 1]),
-        replay(&tunables, "tw_key", &[0, 1])
+        replay(&other, "tw_key", &[0, 1, 0]),
+        replay(&tunables, "tw_key", &[0, 1, 0])
     );
 }
 

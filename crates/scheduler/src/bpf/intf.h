@@ -46,17 +46,17 @@ enum tw_decision_kind {
 	TW_DECISION_CLASS,
 	/* tw_vtime_advance: vtime, the six of tw_run, now, class. */
 	TW_DECISION_ADVANCE,
-	/* tw_key: vtime, class. */
+	/* tw_key: the three of tw_task. */
 	TW_DECISION_KEY,
-	/* tw_preempts: vtime and class of the waking task, then of the running one. */
+	/* tw_preempts: the waking task, then the running one. */
 	TW_DECISION_PREEMPTS,
-	/* tw_yields: vtime and class of the running task, key of the waiting one. */
+	/* tw_yields: the running task, the key of the waiting one. */
 	TW_DECISION_YIELDS,
 	/* tw_due_in: the same. */
 	TW_DECISION_DUE_IN,
-	/* tw_makes_room: vtime and class of the running task, whether it and the waiting one are bound. */
+	/* tw_makes_room: the running task, whether it and the waiting one are bound. */
 	TW_DECISION_MAKES_ROOM,
-	/* tw_clock: now, vtime and class of the running task, tasks that wait for its CPU, and for others. */
+	/* tw_clock: now, the running task, whether others wait. */
 	TW_DECISION_CLOCK,
 };
 

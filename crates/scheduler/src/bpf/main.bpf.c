@@ -50,7 +50,7 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 	cpu = scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, p->cpus_ptr, 0);
 	if (fault == TW_FAULT_STALL || fault == TW_FAULT_ERROR || cpu < 0)
 		return prev_cpu;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, SCX_ENQ_IMMED);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, free_slice(), SCX_ENQ_IMMED);
 	return cpu;
 }
 
@@ -229,7 +229,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	unmark_if_empty(cpu);
 	count(cctx, TW_STAT_KEPT);
-	scx_bpf_task_set_slice(prev, tunables.slice_ns);
+	scx_bpf_task_set_slice(prev, free_slice());
 }
 
 void BPF_STRUCT_OPS(threadwise_runnable, struct task_struct *p, u64 enq_flags)

@@ -58,7 +58,7 @@ static bool look_at_running(struct task_struct *p, u64 now, struct tw_task *task
 	if (!tctx)
 		return false;
 	/* exec_start is another CPU's clock. */
-	look_at(p, tctx, ahead_ns > 0 ? ahead_ns : 0, false, nr_waiting_at(scx_bpf_task_cpu(p)), task);
+	look_at(p, tctx, ahead_ns > 0 ? ahead_ns : 0, false, task);
 	return true;
 }
 

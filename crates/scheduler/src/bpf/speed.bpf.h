@@ -5,10 +5,6 @@
 
 #include "state.bpf.h"
 
-/* The CPUs that are faster than the slowest, the fastest first. */
-const volatile u32 nr_faster = 0;
-const volatile u16 faster_cpus[TW_MAX_CPUS];
-
 /*
  * A CPU faster than one of capacity `here` to which a task of this class goes, or -1. An idle one is
  * claimed, so that of all the CPUs whose ticks come at once only one sends its task there.

@@ -33,6 +33,9 @@ struct {
 		}                                                                                            \
 	} while (0)
 
+/* A task among the arguments of a decision. */
+#define task_in(task) (task)->vtime, (task)->class, (task)->nr_waiting
+
 /*
  * The thread groups, indexed by tgid: nothing to allocate, nothing to leak, one bounds check.
  * The loader sizes it by kernel.pid_max (32 MiB at the limit of 4 million ids).
@@ -115,6 +118,10 @@ static u32 nr_ready_of(u32 tgid)
 u32 senior_tgid;
 u32 senior_since;
 
+/* The CPUs that are faster than the slowest, the fastest first. */
+const volatile u32 nr_faster = 0;
+const volatile u16 faster_cpus[TW_MAX_CPUS];
+
 static bool is_bound_kernel_thread(const struct task_struct *p)
 {
 	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;
@@ -130,6 +137,12 @@ static const struct tw_tunables *tun(void)
 
 	barrier_var(t);
 	return t;
+}
+
+/* The slice of a task for which no other has to wait. Where CPUs differ, a faster one may become idle. */
+static u64 free_slice(void)
+{
+	return tw_slice(rotation_armed || nr_faster, tun());
 }
 
 static enum tw_class class_among(const struct task_struct *p, u32 nr_ready)
@@ -179,7 +192,7 @@ static u32 nr_waiting_at(s32 cpu)
  * lets no function return.
  */
 static __always_inline void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahead_ns,
-				    bool waking, u32 nr_waiting, struct tw_task *task)
+				    bool waking, struct tw_task *task)
 {
 	/* The timer looks while the task's CPU may be charging it. Read in this order, what it ran is not
 	 * negative. */
@@ -189,7 +202,7 @@ static __always_inline void look_at(struct task_struct *p, const struct task_ctx
 		.since_ns = ran_ns,
 		.weight = fault == TW_FAULT_WEIGHTLESS ? TW_WEIGHT_ONE : p->scx.weight,
 		.capacity = capacity_of(scx_bpf_task_cpu(p)),
-		.nr_waiting = nr_waiting,
+		.nr_waiting = nr_waiting_at(scx_bpf_task_cpu(p)),
 		.slept = waking || p->nvcsw != tctx->nr_sleeps,
 	};
 
@@ -199,18 +212,21 @@ static __always_inline void look_at(struct task_struct *p, const struct task_ctx
 		run.before_ns = ran_ns - run.since_ns;
 	}
 	task->class = class_of(p);
+	task->nr_waiting = run.nr_waiting;
 	task->vtime = tw_vtime_advance(vtime, &run, now, task->class, tun());
 	record(TW_DECISION_ADVANCE, task->vtime, vtime, run.before_ns, run.since_ns, run.weight, run.capacity,
 	       run.nr_waiting, run.slept, now, task->class);
 	starve(p, task);
 }
 
-static void move_clock(const struct tw_task *running, u32 nr_waiting)
+/* A task was found running that was picked at this vtime. */
+static void move_clock(u64 picked, const struct tw_task *task)
 {
+	struct tw_task running = { .vtime = picked, .class = task->class, .nr_waiting = task->nr_waiting };
 	bool others_wait = rotation_armed;
-	u64 now = vtime_now, moved = tw_clock(now, running, nr_waiting, others_wait, tun());
+	u64 now = vtime_now, moved = tw_clock(now, &running, others_wait, tun());
 
-	record(TW_DECISION_CLOCK, moved, now, running->vtime, running->class, nr_waiting, others_wait);
+	record(TW_DECISION_CLOCK, moved, now, task_in(&running), others_wait);
 	if (moved != now)
 		vtime_now = moved;
 }
@@ -219,12 +235,10 @@ static void move_clock(const struct tw_task *running, u32 nr_waiting)
 static __always_inline void charge(struct task_struct *p, struct task_ctx *tctx, bool waking,
 				   struct tw_task *task)
 {
-	u32 nr_waiting = nr_waiting_at(scx_bpf_task_cpu(p));
-	struct tw_task picked = { .vtime = tctx->vtime };
+	u64 picked = tctx->vtime;
 
-	look_at(p, tctx, 0, waking, nr_waiting, task);
-	picked.class = task->class;
-	move_clock(&picked, nr_waiting);
+	look_at(p, tctx, 0, waking, task);
+	move_clock(picked, task);
 	tctx->charged_ns = p->se.sum_exec_runtime;
 	tctx->nr_sleeps = p->nvcsw;
 	tctx->vtime = task->vtime;
@@ -234,7 +248,7 @@ static u64 key_of(const struct tw_task *task)
 {
 	u64 key = tw_key(task, tun());
 
-	record(TW_DECISION_KEY, key, task->vtime, task->class);
+	record(TW_DECISION_KEY, key, task_in(task));
 	return key;
 }
 
@@ -242,7 +256,7 @@ static bool preempts(const struct tw_task *waking, const struct tw_task *running
 {
 	bool answer = tw_preempts(waking, running, tun());
 
-	record(TW_DECISION_PREEMPTS, answer, waking->vtime, waking->class, running->vtime, running->class);
+	record(TW_DECISION_PREEMPTS, answer, task_in(waking), task_in(running));
 	return answer;
 }
 
@@ -250,7 +264,7 @@ static bool yields(const struct tw_task *running, u64 waiting_key)
 {
 	bool answer = tw_yields(running, waiting_key, tun());
 
-	record(TW_DECISION_YIELDS, answer, running->vtime, running->class, waiting_key);
+	record(TW_DECISION_YIELDS, answer, task_in(running), waiting_key);
 	return answer;
 }
 
@@ -258,7 +272,7 @@ static u64 due_in(const struct tw_task *running, u64 waiting_key)
 {
 	u64 answer = tw_due_in(running, waiting_key, tun());
 
-	record(TW_DECISION_DUE_IN, answer, running->vtime, running->class, waiting_key);
+	record(TW_DECISION_DUE_IN, answer, task_in(running), waiting_key);
 	return answer;
 }
 
@@ -266,8 +280,7 @@ static bool makes_room(const struct tw_task *running, bool running_is_bound, boo
 {
 	bool answer = tw_makes_room(running, running_is_bound, waiting_is_bound);
 
-	record(TW_DECISION_MAKES_ROOM, answer, running->vtime, running->class, running_is_bound,
-	       waiting_is_bound);
+	record(TW_DECISION_MAKES_ROOM, answer, task_in(running), running_is_bound, waiting_is_bound);
 	return answer;
 }
 
@@ -280,6 +293,7 @@ static bool look_at_charged(struct task_struct *p, struct tw_task *task)
 		return false;
 	task->vtime = tw_read(&tctx->vtime);
 	task->class = class_of(p);
+	task->nr_waiting = nr_waiting_at(scx_bpf_task_cpu(p));
 	starve(p, task);
 	return true;
 }
