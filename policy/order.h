@@ -26,11 +26,11 @@
 /* As many waiting tasks halve the serial boost. */
 #define TW_BOOST_SHARES 4
 
-/* Slices that a task gets at once where nobody waits. */
-#define TW_SLICES_ALONE 20
+/* What a task gets at once where nobody waits: 20 ms. */
+#define TW_SLICE_ALONE_NS (20ULL * 1000 * 1000)
 
-/* Slices by which a task may be behind or ahead, however many wait. */
-#define TW_SPAN_SLICES 10
+/* By how much a task may be behind or ahead however many wait: 10 ms. */
+#define TW_SPAN_LEAST_NS (10ULL * 1000 * 1000)
 
 enum tw_class {
 	/* A kernel thread bound to its CPU: others depend on it, it runs briefly, it goes at once. */
@@ -116,23 +116,23 @@ struct tw_run {
 /*
  * How far from the current vtime this task may be. CPUs whose load differs drift apart, and a task may be
  * bound to the one that lags: whoever comes there waits until all others have used up their credit. So
- * they share one lag, but for a few slices each, and what counts is the time that the credit is good for,
- * which the weight multiplies. A newcomer waits for a lag and SPAN_SLICES slices of each, whoever they are.
+ * they share one lag, but for 10 ms each, and what counts is the time that the credit is good for,
+ * which the weight multiplies. A newcomer waits for a lag and 10 ms of each, whoever they are.
  */
 static inline u64 tw_vtime_span(const struct tw_run *run, const struct tw_tunables *tun)
 {
-	u64 span_ns = tun->vtime_lag_ns / (run->nr_waiting + 1), least_ns = TW_SPAN_SLICES * tun->slice_ns;
+	u64 span_ns = tun->vtime_lag_ns / (run->nr_waiting + 1);
 
-	if (span_ns < least_ns)
-		span_ns = least_ns;
+	if (span_ns < TW_SPAN_LEAST_NS)
+		span_ns = TW_SPAN_LEAST_NS;
 	return run->weight > TW_WEIGHT_ONE ? span_ns * TW_WEIGHT_ONE / run->weight : span_ns;
 }
 
 /*
- * Keeps a vtime near the current one, `now`: within its span. A task that `woke` brings no credit but a
- * window's, and keeps its debt. What a serial task ran ahead because of its boost is forgiven, but for a
- * window for each that waits, or the main thread of a program, which runs in both phases, would use its
- * boost up and then be held back.
+ * Keeps a vtime near the current one, `now`: within its span, and a boost for the senior program. A task that
+ * `woke` brings no credit but a window's, and keeps its debt. What a serial task ran ahead because of its
+ * boost is forgiven, but for a window for each that waits, or the main thread of a program, which runs in
+ * both phases, would use its boost up and then be held back.
  */
 static inline u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, enum tw_class class, bool woke,
 				 const struct tw_tunables *tun)
@@ -140,7 +140,13 @@ static inline u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, e
 	u64 span_ns = tw_vtime_span(run, tun);
 	u64 behind_ns = woke ? tun->vtime_window_ns : span_ns;
 	u64 forgiven_ns = tun->vtime_window_ns * (run->nr_waiting + 1);
-	u64 ahead_ns = class <= TW_CLASS_SERIAL && forgiven_ns < span_ns ? forgiven_ns : span_ns;
+	u64 ahead_ns = span_ns;
+
+	if (class <= TW_CLASS_SERIAL && forgiven_ns < span_ns)
+		ahead_ns = forgiven_ns;
+	/* Or it would run in place at the end of its span, never overtaken, where many wait. */
+	if (class == TW_CLASS_SENIOR)
+		ahead_ns += tun->senior_boost_ns;
 
 	if (tw_before(vtime, now - behind_ns))
 		return now - behind_ns;
@@ -196,7 +202,7 @@ static inline u64 tw_serial_boost(u32 nr_waiting, const struct tw_tunables *tun)
  */
 static inline u64 tw_slice(bool others_wait, const struct tw_tunables *tun)
 {
-	return others_wait ? tun->slice_ns : TW_SLICES_ALONE * tun->slice_ns;
+	return others_wait || tun->slice_ns > TW_SLICE_ALONE_NS ? tun->slice_ns : TW_SLICE_ALONE_NS;
 }
 
 /* The position of a waiting task among the others. */

@@ -79,7 +79,8 @@ static inline bool tw_stays_senior(const struct tw_group *senior, const struct t
 /* Whether the senior program has had its turn and goes to the end of the line. */
 static inline bool tw_turn_is_over(u32 since, u32 now, u64 turn_ns)
 {
-	return now - since > tw_stamp(turn_ns);
+	/* Another CPU's clock may be behind. */
+	return (s32)(now - since) > (s32)tw_stamp(turn_ns);
 }
 
 #endif /* TW_PHASE_H */

@@ -17,7 +17,7 @@ fn tunables() -> Tunables {
         senior_boost_ns: 100 * MS,
         senior_turn_ns: 100 * MS,
         vtime_window_ns: MS,
-        vtime_lag_ns: 50 * MS,
+        vtime_lag_ns: 400 * MS,
         serial_threshold: 2,
     }
 }
@@ -136,6 +136,8 @@ fn serial_tasks_get_the_fast_cpu_and_nobody_takes_it_from_them() {
     assert!(!place(512, None).attracts(Class::Serial, 1024), "never down");
 }
 
+const CLASSES: [Class; 4] = [Class::Kernel, Class::Serial, Class::Senior, Class::Parallel];
+
 /// Of a nice-0 task that has its CPU for itself.
 const ALONE: Run = Run {
     before_ns: 0,
@@ -169,14 +171,14 @@ fn a_newcomer_waits_for_one_lag_whoever_is_before_it() {
         let behind = now - t.vtime_bound(0, &run, now, Class::Parallel, false);
         f64::from(nr_waiting + 1) * behind as f64 * f64::from(weight) / 100.0 / MS as f64
     };
-    assert!((credit_ms(0, 100) - 50.0).abs() < 0.1);
-    assert!((credit_ms(4, 100) - 50.0).abs() < 0.1);
+    assert!((credit_ms(0, 100) - 400.0).abs() < 0.1);
+    assert!((credit_ms(4, 100) - 400.0).abs() < 0.1);
     assert!(
-        (credit_ms(0, 10_000) - 50.0).abs() < 0.1,
+        (credit_ms(0, 10_000) - 400.0).abs() < 0.1,
         "nice -20 stays for no longer"
     );
-    assert!((credit_ms(4, 10_000) - 50.0).abs() < 0.1);
-    assert!((credit_ms(99, 100) - 100.0 * 10.0).abs() < 0.1, "ten slices each");
+    assert!((credit_ms(4, 10_000) - 400.0).abs() < 0.1);
+    assert!((credit_ms(99, 100) - 100.0 * 10.0).abs() < 0.1, "10 ms each");
 }
 
 #[test]
@@ -287,19 +289,31 @@ proptest! {
         prop_assert_eq!(second.stays_senior(&first, 2), stamp(entered) == stamp(entered.wrapping_add(later)));
     }
 
-    /// A task is never further from the current vtime than the lag, or ten slices if more wait; one that wakes up has no more credit than
-    /// the window. What is within is left as it is. Also where vtime wraps.
+    /// A task is never further from the current vtime than its span, and a boost if it is senior; one that wakes up has
+    /// no more credit than the window. Also where vtime wraps.
     #[test]
-    fn vtimes_stay_near_now(vtime: u64, now: u64, woke: bool, c in 0usize..4, weight in 1u32..=10_000, nr_waiting: u32) {
-        const CLASSES: [Class; 4] = [Class::Kernel, Class::Serial, Class::Senior, Class::Parallel];
+    fn vtimes_stay_near_now(vtime: u64, now: u64, woke: bool, c in 0usize..4, weight in 1u32..=10_000, nr_waiting in 0u32..100_000) {
         let t = tunables();
         let (lag, window) = (t.vtime_lag_ns as i64, t.vtime_window_ns as i64);
-        let run = Run { weight, nr_waiting: nr_waiting % 100_000, ..ALONE };
+        let run = Run { weight, nr_waiting, ..ALONE };
         let after = t.vtime_bound(vtime, &run, now, CLASSES[c], woke);
         let from_now = after.wrapping_sub(now) as i64;
-        prop_assert!((-lag..=lag).contains(&from_now));
+        let span = (lag / i64::from(nr_waiting + 1)).max(10 * MS as i64) * 100 / i64::from(weight.max(100));
+        let boost = if CLASSES[c] == Class::Senior { t.senior_boost_ns as i64 } else { 0 };
+        prop_assert!((-span.max(window)..=span + boost).contains(&from_now));
         prop_assert!(!woke || from_now >= -window);
         prop_assert_eq!(t.vtime_bound(after, &run, now, CLASSES[c], woke), after);
+    }
+
+    /// Whoever runs moves on: a task at the end of its bounds moves the clock, and so comes to be overtaken, whatever it
+    /// weighs and however many wait.
+    #[test]
+    fn nobody_runs_in_place(now: u64, c in 0usize..4, weight in 1u32..=10_000, nr_waiting in 1u32..100_000) {
+        let t = tunables();
+        let run = Run { weight, nr_waiting, ..ALONE };
+        let vtime = t.vtime_bound(now.wrapping_add(1 << 40), &run, now, CLASSES[c], false);
+        let moved = t.clock(now, &Task { vtime, class: CLASSES[c], nr_waiting }, true);
+        prop_assert!((moved.wrapping_sub(now) as i64) > 0);
     }
 
     /// The boosts are bounded: a task that is ahead by the difference preempts nobody, so whoever waits

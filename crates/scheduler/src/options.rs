@@ -23,11 +23,11 @@ pub struct Options {
     #[arg(long, default_value_t = 2, value_name = "THREADS")]
     pub serial_threshold: u32,
 
-    /// How long a task runs before others are considered, in microseconds
+    /// How long a task runs before those who wait are considered, in microseconds; 20 ms where nobody waits
     #[arg(short, long, default_value_t = 1_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     pub slice_us: u64,
 
-    /// How far a task runs ahead of a waiting one before it yields, and how often that is looked at, in microseconds
+    /// How far a task runs ahead of a waiting one before it yields, and how often that is looked at, at most, in microseconds
     #[arg(long, default_value_t = 1_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     pub rotate_us: u64,
 

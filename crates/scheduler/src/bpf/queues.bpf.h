@@ -9,7 +9,7 @@
  * A bit for each CPU whose queue may hold something. It is set when a task is queued and cleared by
  * that CPU's own dispatch when the queue is empty. Both happen under its rq lock (the insertion
  * itself comes only after ops.enqueue() returns), so a queued task is never without its bit. A bit
- * may be set over a queue that others emptied, until that CPU's next tick.
+ * may be set over a queue that others emptied, until that CPU's next dispatch.
  */
 u64 queued_mask[TW_MASK_WORDS];
 

@@ -62,8 +62,8 @@ static bool look_at_running(struct task_struct *p, u64 now, struct tw_task *task
 	return true;
 }
 
-/* Kicks a CPU if its task is due to make way for one that waits under this key. */
-static void kick_if_due(s32 cpu, u64 key, u64 now)
+/* Kicks a CPU if its task is due to make way for one that waits under this key, and may run only there. */
+static void kick_if_due(s32 cpu, u64 key, bool bound, u64 now)
 {
 	struct task_struct *running = running_on(cpu);
 	struct tw_task task;
@@ -72,7 +72,7 @@ static void kick_if_due(s32 cpu, u64 key, u64 now)
 	if (!running || !look_at_running(running, now, &task))
 		return;
 	in_ns = due_in(&task, key);
-	if (in_ns) {
+	if (in_ns && !(bound && makes_room(&task, running->nr_cpus_allowed == 1, true))) {
 		if (in_ns < rotation_state.in_ns)
 			rotation_state.in_ns = in_ns;
 		return;
@@ -97,7 +97,7 @@ static void rotate_for(s32 queue, u64 key)
 		s32 cpu = (from + i) % nr_cpus;
 
 		if (bpf_cpumask_test_cpu(cpu, first->cpus_ptr))
-			kick_if_due(cpu, key, now);
+			kick_if_due(cpu, key, false, now);
 	}
 }
 
@@ -115,7 +115,7 @@ static void look_at_queue(s32 queue)
 		return;
 	rotation_state.kicks++;
 	if (first->nr_cpus_allowed == 1) {
-		kick_if_due(queue, key, scx_bpf_now());
+		kick_if_due(queue, key, true, scx_bpf_now());
 		return;
 	}
 	if (rotation_state.queue < 0 || tw_before(key, rotation_state.key)) {
