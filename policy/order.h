@@ -55,8 +55,7 @@ struct tw_tunables {
 	u64 senior_turn_ns;
 	/* How far behind the current vtime a task that wakes up may be, and a serial one ahead. */
 	u64 vtime_window_ns;
-	/* How far from the current vtime any task may be, in either direction, where nobody waits beside it.
-	 */
+	/* How far from the current vtime any task may be, either way, where nobody waits beside it. */
 	u64 vtime_lag_ns;
 	/* At most so many ready threads, and the thread group is serial. */
 	u32 serial_threshold;

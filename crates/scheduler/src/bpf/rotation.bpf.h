@@ -62,7 +62,7 @@ static bool look_at_running(struct task_struct *p, u64 now, struct tw_task *task
 	return true;
 }
 
-/* Kicks a CPU if its task is due to make way for one that waits under this key, and may run only there. */
+/* Kicks a CPU if its task is due to make way for one that waits under this key, and may be bound to it. */
 static void kick_if_due(s32 cpu, u64 key, bool bound, u64 now)
 {
 	struct task_struct *running = running_on(cpu);
@@ -144,8 +144,9 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	s32 queue;
 
 	/*
-	 * Who is queued while this looks arms the timer again. Bits over empty queues must not keep the timer
-	 * of an idle machine running.
+	 * Who is queued from here on arms the timer again; who has just found it armed, and is not seen yet,
+	 * waits for the next dispatch. Bits over empty queues must not keep the timer of an idle machine
+	 * running.
 	 */
 	rotation_armed = 0;
 	rotation_state.waiting = false;

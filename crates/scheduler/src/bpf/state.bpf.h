@@ -194,8 +194,7 @@ static u32 nr_waiting_at(s32 cpu)
 static __always_inline void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahead_ns,
 				    bool waking, struct tw_task *task)
 {
-	/* The timer looks while the task's CPU may be charging it. Read in this order, what it ran is not
-	 * negative. */
+	/* The task's CPU may be charging it. Read in this order, what it ran is not negative. */
 	u64 vtime = tw_read(&tctx->vtime), charged_ns = tw_read(&tctx->charged_ns), now = vtime_now, since_ns;
 	u64 ran_ns = tw_read(&p->se.sum_exec_runtime) + ahead_ns - charged_ns;
 	struct tw_run run = {
