@@ -23,8 +23,8 @@
 /* CPUs that one serial wake-up looks at, at most. */
 #define TW_VICTIM_SCAN 64
 
-/* As many waiting tasks halve the serial boost. */
-#define TW_BOOST_SHARES 4
+/* As many waiting tasks for each CPU halve a boost twice. */
+#define TW_BOOST_SHARES 2
 
 /* What a task gets at once where nobody waits: 20 ms. */
 #define TW_SLICE_ALONE_NS (20ULL * 1000 * 1000)
@@ -65,8 +65,12 @@ struct tw_tunables {
 struct tw_task {
 	u64 vtime;
 	enum tw_class class;
-	/* Tasks that wait in the queue of its CPU. */
-	u32 nr_waiting;
+};
+
+/* How far ahead of their vtimes tasks are placed as things stand now (tw_boost). */
+struct tw_boosts {
+	u64 serial_ns;
+	u64 senior_ns;
 };
 
 static inline bool tw_before(u64 a, u64 b)
@@ -97,6 +101,37 @@ static inline u64 tw_vtime_charge(u64 vtime, u64 ran_ns, u32 weight, u32 capacit
 	return vtime + work_ns * TW_WEIGHT_ONE / (weight ? weight : 1);
 }
 
+/*
+ * A boost where so many tasks wait for each CPU, on the mean over the machine. Who goes first matters where
+ * CPUs run out of work; with many more tasks than CPUs none does, and boosted tasks only keep the others
+ * waiting. All of those on a CPU together do so for at most boost_ns (nr_waiting times the result, which
+ * is largest for TW_BOOST_SHARES), however many they are. One number serves all CPUs, or a task alone on
+ * its CPU would go before all that wait elsewhere.
+ */
+static inline u64 tw_boost(u64 boost_ns, u32 nr_waiting)
+{
+	u64 shares = TW_BOOST_SHARES + (u64)nr_waiting;
+
+	return boost_ns * TW_BOOST_SHARES / shares * TW_BOOST_SHARES / shares;
+}
+
+static inline u64 tw_boost_of(enum tw_class class, const struct tw_boosts *boosts)
+{
+	switch (class) {
+	case TW_CLASS_PARALLEL:
+		return 0;
+	case TW_CLASS_SENIOR:
+		return boosts->senior_ns;
+	default:
+		return boosts->serial_ns;
+	}
+}
+
+static inline u64 tw_boost_most(const struct tw_boosts *boosts)
+{
+	return boosts->serial_ns > boosts->senior_ns ? boosts->serial_ns : boosts->senior_ns;
+}
+
 /* What a task ran since its vtime was last brought up to date. */
 struct tw_run {
 	/* Before it last slept, if it did. */
@@ -112,40 +147,48 @@ struct tw_run {
 	bool slept;
 };
 
+/* What a distance in vtime comes to for this weight if it is good for so much time at most. */
+static inline u64 tw_scale_heavy(u64 time_ns, u32 weight)
+{
+	return weight > TW_WEIGHT_ONE ? time_ns * TW_WEIGHT_ONE / weight : time_ns;
+}
+
 /*
  * How far from the current vtime this task may be. CPUs whose load differs drift apart, and a task may be
  * bound to the one that lags: whoever comes there waits until all others have used up their credit. So
- * they share one lag, but for 10 ms each, and what counts is the time that the credit is good for,
- * which the weight multiplies. A newcomer waits for a lag and 10 ms of each, whoever they are.
+ * they share one lag, but for 10 ms each.
  */
 static inline u64 tw_vtime_span(const struct tw_run *run, const struct tw_tunables *tun)
 {
 	u64 span_ns = tun->vtime_lag_ns / (run->nr_waiting + 1);
 
-	if (span_ns < TW_SPAN_LEAST_NS)
-		span_ns = TW_SPAN_LEAST_NS;
-	return run->weight > TW_WEIGHT_ONE ? span_ns * TW_WEIGHT_ONE / run->weight : span_ns;
+	return span_ns < TW_SPAN_LEAST_NS ? TW_SPAN_LEAST_NS : span_ns;
 }
 
 /*
- * Keeps a vtime near the current one, `now`: within its span, and a boost for the senior program. A task that
- * `woke` brings no credit but a window's, and keeps its debt. What a serial task ran ahead because of its
- * boost is forgiven, but for a window for each that waits, or the main thread of a program, which runs in
- * both phases, would use its boost up and then be held back.
+ * Keeps a vtime near the current one, `now`: within its span, and a boost for the senior program. Those that
+ * are boosted less fall behind by the difference, which is no credit to be taken from them: they would
+ * have to wait for it again each time. A task that `woke` brings none but a window's, and keeps its debt.
+ * What a serial task ran ahead because of its boost is forgiven, but for a window for each that waits, or
+ * the main thread of a program, which runs in both phases, would use its boost up and then be held back.
+ *
+ * What counts is the time for which the credit is good, which the weight multiplies: a newcomer waits for a
+ * lag, 10 ms of each that waits, and a difference of boosts of each, whoever they are.
  */
 static inline u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, enum tw_class class, bool woke,
-				 const struct tw_tunables *tun)
+				 const struct tw_boosts *boosts, const struct tw_tunables *tun)
 {
 	u64 span_ns = tw_vtime_span(run, tun);
-	u64 behind_ns = woke ? tun->vtime_window_ns : span_ns;
+	u64 outrun_ns = tw_boost_most(boosts) - tw_boost_of(class, boosts);
+	u64 behind_ns = woke ? tun->vtime_window_ns : tw_scale_heavy(span_ns + outrun_ns, run->weight);
 	u64 forgiven_ns = tun->vtime_window_ns * (run->nr_waiting + 1);
-	u64 ahead_ns = span_ns;
+	u64 ahead_ns = tw_scale_heavy(span_ns, run->weight);
 
-	if (class <= TW_CLASS_SERIAL && forgiven_ns < span_ns)
+	if (class <= TW_CLASS_SERIAL && forgiven_ns < ahead_ns)
 		ahead_ns = forgiven_ns;
 	/* Or it would run in place at the end of its span, never overtaken, where many wait. */
 	if (class == TW_CLASS_SENIOR)
-		ahead_ns += tun->senior_boost_ns;
+		ahead_ns += boosts->senior_ns;
 
 	if (tw_before(vtime, now - behind_ns))
 		return now - behind_ns;
@@ -160,39 +203,30 @@ static inline u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, e
  * phase would count as having waited for as long as those that wait.
  */
 static inline u64 tw_vtime_advance(u64 vtime, const struct tw_run *run, u64 now, enum tw_class class,
-				   const struct tw_tunables *tun)
+				   const struct tw_boosts *boosts, const struct tw_tunables *tun)
 {
 	vtime = tw_vtime_charge(vtime, run->before_ns, run->weight, run->capacity);
 	if (run->slept)
-		vtime = tw_vtime_bound(vtime, run, now, class, true, tun);
+		vtime = tw_vtime_bound(vtime, run, now, class, true, boosts, tun);
 	vtime = tw_vtime_charge(vtime, run->since_ns, run->weight, run->capacity);
-	return tw_vtime_bound(vtime, run, now, class, false, tun);
+	return tw_vtime_bound(vtime, run, now, class, false, boosts, tun);
 }
 
 /*
- * The current vtime, `now`, after a task was found running. It follows the foremost, but without what the
- * senior program ran ahead because of its boost, or those that wake up meanwhile would lose their credit.
- * And it does not follow who has a CPU for itself beside others that wait: that runs away from them, the
- * further the less it weighs, and would leave all of them at the end of their span.
+ * The current vtime, `now`, after a task was found running beside nr_waiting in its CPU's queue. It follows
+ * the foremost, but without what the senior program ran ahead because of its boost, or those that wake
+ * up meanwhile would lose their credit. And it does not follow who has a CPU for itself beside others that
+ * wait: that runs away from them, the further the less it weighs, and would leave all of them at the end of
+ * their span.
  */
-static inline u64 tw_clock(u64 now, const struct tw_task *running, bool others_wait,
-			   const struct tw_tunables *tun)
+static inline u64 tw_clock(u64 now, const struct tw_task *running, u32 nr_waiting, bool others_wait,
+			   const struct tw_boosts *boosts)
 {
 	u64 vtime = running->vtime;
 
 	if (running->class == TW_CLASS_SENIOR)
-		vtime -= tun->senior_boost_ns;
-	return tw_before(now, vtime) && (running->nr_waiting || !others_wait) ? vtime : now;
-}
-
-/*
- * How far ahead of its vtime a serial task is placed. The more wait for its CPU, the less: with many more
- * serial programs than CPUs each goes before the parallel ones for a shorter time, and is charged for more
- * of it, so these wait for a bounded time, however many those are.
- */
-static inline u64 tw_serial_boost(u32 nr_waiting, const struct tw_tunables *tun)
-{
-	return tun->serial_boost_ns * TW_BOOST_SHARES / (TW_BOOST_SHARES + (u64)nr_waiting);
+		vtime -= boosts->senior_ns;
+	return tw_before(now, vtime) && (nr_waiting || !others_wait) ? vtime : now;
 }
 
 /*
@@ -205,16 +239,9 @@ static inline u64 tw_slice(bool others_wait, const struct tw_tunables *tun)
 }
 
 /* The position of a waiting task among the others. */
-static inline u64 tw_key(const struct tw_task *task, const struct tw_tunables *tun)
+static inline u64 tw_key(const struct tw_task *task, const struct tw_boosts *boosts)
 {
-	switch (task->class) {
-	case TW_CLASS_PARALLEL:
-		return task->vtime;
-	case TW_CLASS_SENIOR:
-		return task->vtime - tun->senior_boost_ns;
-	default:
-		return task->vtime - tw_serial_boost(task->nr_waiting, tun);
-	}
+	return task->vtime - tw_boost_of(task->class, boosts);
 }
 
 /* Whether a task of this class ever takes the CPU of a running one. */
@@ -236,30 +263,32 @@ static inline u32 tw_victim_scan(enum tw_class class, u32 nr_cpus)
 
 /* Whether a task that just became ready takes the CPU from the one that runs there. */
 static inline bool tw_preempts(const struct tw_task *waking, const struct tw_task *running,
-			       const struct tw_tunables *tun)
+			       const struct tw_boosts *boosts)
 {
 	if (waking->class == TW_CLASS_KERNEL)
 		return true;
 	if (running->class <= waking->class)
 		return false;
-	return tw_before(tw_key(waking, tun), tw_key(running, tun));
+	return tw_before(tw_key(waking, boosts), tw_key(running, boosts));
 }
 
 /*
  * For how long a task may go on before it makes way for the best that waits: until that comes before it
  * by a step of the rotation. In vtime, which is time for a nice-0 task on the fastest CPU; 0: it is due.
  */
-static inline u64 tw_due_in(const struct tw_task *running, u64 waiting_key, const struct tw_tunables *tun)
+static inline u64 tw_due_in(const struct tw_task *running, u64 waiting_key, const struct tw_boosts *boosts,
+			    const struct tw_tunables *tun)
 {
-	u64 key = tw_key(running, tun), until = waiting_key + tun->rotate_ns;
+	u64 key = tw_key(running, boosts), until = waiting_key + tun->rotate_ns;
 
 	return tw_before(until, key) ? 0 : until - key + 1;
 }
 
 /* Whether a task that has used up its slice makes way for the best that waits. */
-static inline bool tw_yields(const struct tw_task *running, u64 waiting_key, const struct tw_tunables *tun)
+static inline bool tw_yields(const struct tw_task *running, u64 waiting_key, const struct tw_boosts *boosts,
+			     const struct tw_tunables *tun)
 {
-	return tw_due_in(running, waiting_key, tun) == 0;
+	return tw_due_in(running, waiting_key, boosts, tun) == 0;
 }
 
 /*

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 mod ffi {
-    use super::{Place, RawGroup, Run, Task, Tunables};
+    use super::{Boosts, Place, RawGroup, Run, Task, Tunables};
 
     unsafe extern "C" {
         pub fn tw_native_ready_add(group: *const RawGroup) -> u32;
@@ -33,9 +33,16 @@ mod ffi {
             now: u64,
             class: u32,
             woke: u32,
+            boosts: &Boosts,
             tun: &Tunables,
         ) -> u64;
-        pub safe fn tw_native_clock(now: u64, running: &Task, others_wait: u32, tun: &Tunables) -> u64;
+        pub safe fn tw_native_clock(
+            now: u64,
+            running: &Task,
+            nr_waiting: u32,
+            others_wait: u32,
+            boosts: &Boosts,
+        ) -> u64;
         pub safe fn tw_native_makes_room(running: &Task, running_is_bound: u32, waiting_is_bound: u32)
         -> u32;
         pub safe fn tw_native_vtime_advance(
@@ -43,13 +50,25 @@ mod ffi {
             run: &Run,
             now: u64,
             class: u32,
+            boosts: &Boosts,
             tun: &Tunables,
         ) -> u64;
         pub safe fn tw_native_slice(others_wait: u32, tun: &Tunables) -> u64;
-        pub safe fn tw_native_key(task: &Task, tun: &Tunables) -> u64;
-        pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
-        pub safe fn tw_native_due_in(running: &Task, waiting_key: u64, tun: &Tunables) -> u64;
-        pub safe fn tw_native_yields(running: &Task, waiting_key: u64, tun: &Tunables) -> u32;
+        pub safe fn tw_native_boost(boost_ns: u64, nr_waiting: u32) -> u64;
+        pub safe fn tw_native_key(task: &Task, boosts: &Boosts) -> u64;
+        pub safe fn tw_native_preempts(waking: &Task, running: &Task, boosts: &Boosts) -> u32;
+        pub safe fn tw_native_due_in(
+            running: &Task,
+            waiting_key: u64,
+            boosts: &Boosts,
+            tun: &Tunables,
+        ) -> u64;
+        pub safe fn tw_native_yields(
+            running: &Task,
+            waiting_key: u64,
+            boosts: &Boosts,
+            tun: &Tunables,
+        ) -> u32;
     }
 }
 
@@ -175,8 +194,38 @@ pub struct Task {
     pub vtime: u64,
     /// Its class.
     pub class: Class,
-    /// Tasks that wait in the queue of its CPU.
-    pub nr_waiting: u32,
+}
+
+/// How far ahead of their vtimes tasks are placed (`struct tw_boosts`), in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Boosts {
+    /// Serial tasks.
+    pub serial_ns: u64,
+    /// Tasks of the senior parallel program.
+    pub senior_ns: u64,
+}
+
+impl Boosts {
+    /// The task's position among those who wait: the smaller goes first.
+    pub fn key(&self, task: &Task) -> u64 {
+        ffi::tw_native_key(task, self)
+    }
+
+    /// Whether a task that became ready takes the CPU of a running one.
+    pub fn preempts(&self, waking: &Task, running: &Task) -> bool {
+        ffi::tw_native_preempts(waking, running, self) != 0
+    }
+
+    /// The current vtime, `now`, after this task was found running, beside so many that wait for its CPU.
+    pub fn clock(&self, now: u64, running: &Task, nr_waiting: u32, others_wait: bool) -> u64 {
+        ffi::tw_native_clock(now, running, nr_waiting, u32::from(others_wait), self)
+    }
+}
+
+/// A boost of this many nanoseconds where so many tasks wait for each CPU.
+pub fn boost(boost_ns: u64, nr_waiting: u32) -> u64 {
+    ffi::tw_native_boost(boost_ns, nr_waiting)
 }
 
 /// What a task ran since its vtime was last brought up to date (`struct tw_run`).
@@ -229,18 +278,21 @@ impl Tunables {
     }
 
     /// The vtime, kept near the vtime `now`; with less credit for a task that woke up.
-    pub fn vtime_bound(&self, vtime: u64, run: &Run, now: u64, class: Class, woke: bool) -> u64 {
-        ffi::tw_native_vtime_bound(vtime, run, now, class as u32, u32::from(woke), self)
+    pub fn vtime_bound(
+        &self,
+        vtime: u64,
+        run: &Run,
+        now: u64,
+        class: Class,
+        woke: bool,
+        boosts: &Boosts,
+    ) -> u64 {
+        ffi::tw_native_vtime_bound(vtime, run, now, class as u32, u32::from(woke), boosts, self)
     }
 
     /// The vtime brought up to date, kept near the vtime `now`.
-    pub fn vtime_advance(&self, vtime: u64, run: &Run, now: u64, class: Class) -> u64 {
-        ffi::tw_native_vtime_advance(vtime, run, now, class as u32, self)
-    }
-
-    /// The current vtime, `now`, after this task was found running.
-    pub fn clock(&self, now: u64, running: &Task, others_wait: bool) -> u64 {
-        ffi::tw_native_clock(now, running, u32::from(others_wait), self)
+    pub fn vtime_advance(&self, vtime: u64, run: &Run, now: u64, class: Class, boosts: &Boosts) -> u64 {
+        ffi::tw_native_vtime_advance(vtime, run, now, class as u32, boosts, self)
     }
 
     /// How long a task runs before those who wait are considered, in nanoseconds.
@@ -248,24 +300,14 @@ impl Tunables {
         ffi::tw_native_slice(u32::from(others_wait), self)
     }
 
-    /// The task's position among those who wait: the smaller goes first.
-    pub fn key(&self, task: &Task) -> u64 {
-        ffi::tw_native_key(task, self)
-    }
-
-    /// Whether a task that became ready takes the CPU of a running one.
-    pub fn preempts(&self, waking: &Task, running: &Task) -> bool {
-        ffi::tw_native_preempts(waking, running, self) != 0
-    }
-
     /// For how many nanoseconds of vtime a task may go on beside one that was queued with `waiting_key`.
-    pub fn due_in(&self, running: &Task, waiting_key: u64) -> u64 {
-        ffi::tw_native_due_in(running, waiting_key, self)
+    pub fn due_in(&self, running: &Task, waiting_key: u64, boosts: &Boosts) -> u64 {
+        ffi::tw_native_due_in(running, waiting_key, boosts, self)
     }
 
     /// Whether a task at the end of its slice makes way for one that was queued with `waiting_key`.
-    pub fn yields(&self, running: &Task, waiting_key: u64) -> bool {
-        ffi::tw_native_yields(running, waiting_key, self) != 0
+    pub fn yields(&self, running: &Task, waiting_key: u64, boosts: &Boosts) -> bool {
+        ffi::tw_native_yields(running, waiting_key, boosts, self) != 0
     }
 }
 

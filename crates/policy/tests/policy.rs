@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    CAPACITY_ONE, Class, Group, Place, Run, Task, Tunables, is_faster, makes_room, phase_began, phase_ended,
-    stamp, turn_is_over, vtime_charge,
+    Boosts, CAPACITY_ONE, Class, Group, Place, Run, Task, Tunables, boost, is_faster, makes_room,
+    phase_began, phase_ended, stamp, turn_is_over, vtime_charge,
 };
 
 const MS: u64 = 1_000_000;
@@ -23,10 +23,18 @@ fn tunables() -> Tunables {
 }
 
 fn task(class: Class, vtime: u64) -> Task {
-    Task {
-        vtime,
-        class,
-        nr_waiting: 0,
+    Task { vtime, class }
+}
+
+/// The boosts where so many tasks wait for each CPU.
+fn boosts(nr_waiting: u32) -> Boosts {
+    boosts_of(200 * MS, 100 * MS, nr_waiting)
+}
+
+fn boosts_of(serial_ns: u64, senior_ns: u64, nr_waiting: u32) -> Boosts {
+    Boosts {
+        serial_ns: boost(serial_ns, nr_waiting),
+        senior_ns: boost(senior_ns, nr_waiting),
     }
 }
 
@@ -151,7 +159,7 @@ const ALONE: Run = Run {
 #[test]
 fn what_was_run_under_the_serial_boost_is_forgiven() {
     let t = tunables();
-    let bound = |vtime, class| t.vtime_bound(vtime, &ALONE, 100 * MS, class, false);
+    let bound = |vtime, class| t.vtime_bound(vtime, &ALONE, 100 * MS, class, false, &boosts(0));
     assert_eq!(bound(140 * MS, Class::Serial), 101 * MS);
     assert_eq!(bound(60 * MS, Class::Serial), 60 * MS, "nothing is given");
     assert_eq!(bound(140 * MS, Class::Senior), 140 * MS);
@@ -168,7 +176,7 @@ fn a_newcomer_waits_for_one_lag_whoever_is_before_it() {
             nr_waiting,
             ..ALONE
         };
-        let behind = now - t.vtime_bound(0, &run, now, Class::Parallel, false);
+        let behind = now - t.vtime_bound(0, &run, now, Class::Serial, false, &boosts(0));
         f64::from(nr_waiting + 1) * behind as f64 * f64::from(weight) / 100.0 / MS as f64
     };
     assert!((credit_ms(0, 100) - 400.0).abs() < 0.1);
@@ -182,43 +190,47 @@ fn a_newcomer_waits_for_one_lag_whoever_is_before_it() {
 }
 
 #[test]
-fn who_has_a_cpu_for_itself_does_not_move_the_others_clock() {
-    let beside = |class, vtime, nr_waiting| Task {
-        nr_waiting,
-        ..task(class, vtime)
+fn who_is_boosted_less_keeps_its_place_while_it_waits() {
+    // A parallel task that waited until serial ones had used up their boost is not set back for it when it ran.
+    let (t, boosts, now) = (tunables(), boosts(0), 1000 * MS);
+    let serial_key = boosts.key(&task(Class::Serial, now));
+    let run = Run {
+        since_ns: MS,
+        ..ALONE
     };
+    for class in [Class::Senior, Class::Parallel] {
+        let vtime = serial_key + now - boosts.key(&task(class, now));
+        let ran = t.vtime_advance(vtime, &run, now, class, &boosts);
+        assert_eq!(ran, vtime + MS, "{class:?}");
+    }
+}
+
+#[test]
+fn who_has_a_cpu_for_itself_does_not_move_the_others_clock() {
     let clock = |vtime, nr_waiting, others_wait| {
-        tunables().clock(100, &beside(Class::Parallel, vtime, nr_waiting), others_wait)
+        boosts(0).clock(100, &task(Class::Parallel, vtime), nr_waiting, others_wait)
     };
     assert_eq!(clock(101, 1, true), 101);
     assert_eq!(clock(101, 0, false), 101, "nobody waits anywhere");
     assert_eq!(clock(101, 0, true), 100);
     assert_eq!(clock(99, 1, true), 100, "never back");
-    let senior = |vtime| tunables().clock(100, &beside(Class::Senior, vtime, 1), true);
+    let senior = |vtime| boosts(0).clock(100, &task(Class::Senior, vtime), 1, true);
     assert_eq!(senior(100 + 100 * MS), 100, "its boost is no progress");
     assert_eq!(senior(101 + 100 * MS), 101);
-    assert_eq!(
-        tunables().clock(u64::MAX, &beside(Class::Parallel, 1, 1), true),
-        1,
-        "where vtimes wrap"
-    );
+    let wrapped = boosts(0).clock(u64::MAX, &task(Class::Parallel, 1), 1, true);
+    assert_eq!(wrapped, 1, "where vtimes wrap");
 }
 
 #[test]
-fn a_parallel_task_waits_for_a_bounded_time_however_many_serial_ones_there_are() {
-    // Each runs for a tick and moves on by what of it is not forgiven; a round takes as many ticks as there are.
-    let (t, tick_ms) = (tunables(), 4);
-    for nr_waiting in [0u32, 1, 10, 100, 10_000] {
-        let serial = Task {
-            nr_waiting,
-            ..task(Class::Serial, 1000 * MS)
-        };
-        let boost = serial.vtime - t.key(&serial);
-        let run = Run { nr_waiting, ..ALONE };
-        let ran = serial.vtime + tick_ms * MS;
-        let step = t.vtime_bound(ran, &run, serial.vtime, Class::Serial, false) - serial.vtime;
-        let wait_ms = boost as f64 / step as f64 * f64::from(nr_waiting + 1) * tick_ms as f64;
-        assert!(wait_ms <= 800.0, "{nr_waiting}: {wait_ms} ms");
+fn boosted_tasks_keep_others_waiting_for_a_bounded_time_however_many_there_are() {
+    assert_eq!(boost(200 * MS, 0), 200 * MS, "a machine that is not crowded");
+    for nr_waiting in [1u32, 2, 10, 100, 10_000, u32::MAX - 1, u32::MAX] {
+        let together = u128::from(boost(200 * MS, nr_waiting)) * u128::from(nr_waiting);
+        assert!(together <= u128::from(100 * MS), "{nr_waiting}: {together}");
+        assert!(
+            boost(200 * MS, nr_waiting) <= boost(200 * MS, nr_waiting - 1),
+            "{nr_waiting}"
+        );
     }
 }
 
@@ -246,30 +258,26 @@ fn who_found_an_idle_cpu_has_run_and_who_waits_has_not() {
         slept,
         ..ALONE
     };
-    let at = |since_ns| t.vtime_advance(80 * MS, &run(since_ns, true), now, Class::Parallel);
+    let at = |since_ns| t.vtime_advance(80 * MS, &run(since_ns, true), now, Class::Parallel, &boosts(0));
     assert_eq!((at(0), at(2 * MS)), (99 * MS, 101 * MS));
     let ran = task(Class::Parallel, at(2 * MS + 1));
-    assert!(t.yields(&ran, t.key(&task(Class::Parallel, at(0)))));
-    let awake = t.vtime_advance(80 * MS, &run(2 * MS, false), now, Class::Parallel);
+    let waiting = boosts(0).key(&task(Class::Parallel, at(0)));
+    assert!(t.yields(&ran, waiting, &boosts(0)));
+    let awake = t.vtime_advance(80 * MS, &run(2 * MS, false), now, Class::Parallel, &boosts(0));
     assert_eq!(awake, 82 * MS, "who did not sleep keeps its credit");
 }
 
 #[test]
 fn threads_rotate_in_steps_and_the_senior_program_has_a_turn() {
-    let t = tunables();
-    let waiting = t.key(&task(Class::Parallel, 1000 * MS));
-    assert!(!t.yields(&task(Class::Parallel, 1001 * MS), waiting));
-    assert!(
-        t.yields(&task(Class::Parallel, 1002 * MS), waiting),
-        "a step of the rotation"
-    );
-    assert_eq!(t.due_in(&task(Class::Parallel, 998 * MS), waiting), 3 * MS + 1);
-    assert_eq!(t.due_in(&task(Class::Parallel, 1001 * MS + 1), waiting), 0);
-    assert!(!t.yields(&task(Class::Senior, 1101 * MS), waiting));
-    assert!(
-        t.yields(&task(Class::Senior, 1102 * MS), waiting),
-        "the turn is over"
-    );
+    let waiting = boosts(0).key(&task(Class::Parallel, 1000 * MS));
+    let due_in = |class, vtime| tunables().due_in(&task(class, vtime), waiting, &boosts(0));
+    let yields = |class, vtime| tunables().yields(&task(class, vtime), waiting, &boosts(0));
+    assert!(!yields(Class::Parallel, 1001 * MS));
+    assert!(yields(Class::Parallel, 1002 * MS), "a step of the rotation");
+    assert_eq!(due_in(Class::Parallel, 998 * MS), 3 * MS + 1);
+    assert_eq!(due_in(Class::Parallel, 1001 * MS + 1), 0);
+    assert!(!yields(Class::Senior, 1101 * MS));
+    assert!(yields(Class::Senior, 1102 * MS), "its boost is used up");
 }
 
 proptest! {
@@ -289,67 +297,81 @@ proptest! {
         prop_assert_eq!(second.stays_senior(&first, 2), stamp(entered) == stamp(entered.wrapping_add(later)));
     }
 
-    /// A task is never further from the current vtime than its span, and a boost if it is senior; one that wakes up has
-    /// no more credit than the window. Also where vtime wraps.
+    /// A task is never further from the current vtime than its span, ahead by a boost more if it is senior, behind by what
+    /// others are boosted more; one that wakes up has no more credit than the window. Also where vtime wraps.
     #[test]
-    fn vtimes_stay_near_now(vtime: u64, now: u64, woke: bool, c in 0usize..4, weight in 1u32..=10_000, nr_waiting in 0u32..100_000) {
-        let t = tunables();
-        let (lag, window) = (t.vtime_lag_ns as i64, t.vtime_window_ns as i64);
+    fn vtimes_stay_near_now(
+        vtime: u64, now: u64, woke: bool, c in 0usize..4, weight in 1u32..=10_000, nr_waiting in 0u32..100_000, crowd in 0u32..100,
+        serial in 0u64..=1000, senior in 0u64..=500,
+    ) {
+        let (t, boosts) = (tunables(), boosts_of(serial * MS, senior * MS, crowd));
         let run = Run { weight, nr_waiting, ..ALONE };
-        let after = t.vtime_bound(vtime, &run, now, CLASSES[c], woke);
+        let bound = |vtime| t.vtime_bound(vtime, &run, now, CLASSES[c], woke, &boosts);
+        let after = bound(vtime);
         let from_now = after.wrapping_sub(now) as i64;
-        let span = (lag / i64::from(nr_waiting + 1)).max(10 * MS as i64) * 100 / i64::from(weight.max(100));
-        let boost = if CLASSES[c] == Class::Senior { t.senior_boost_ns as i64 } else { 0 };
-        prop_assert!((-span.max(window)..=span + boost).contains(&from_now));
-        prop_assert!(!woke || from_now >= -window);
-        prop_assert_eq!(t.vtime_bound(after, &run, now, CLASSES[c], woke), after);
+        let span = (t.vtime_lag_ns / u64::from(nr_waiting + 1)).max(10 * MS);
+        let (lead, outrun) = match CLASSES[c] {
+            Class::Kernel | Class::Serial => (0, boosts.senior_ns.saturating_sub(boosts.serial_ns)),
+            Class::Senior => (boosts.senior_ns, boosts.serial_ns.saturating_sub(boosts.senior_ns)),
+            Class::Parallel => (0, boosts.serial_ns.max(boosts.senior_ns)),
+        };
+        let scaled = |ns: u64| (ns * 100 / u64::from(weight.max(100))) as i64;
+        let behind = if woke { t.vtime_window_ns as i64 } else { scaled(span + outrun) };
+        prop_assert!((-behind..=scaled(span) + lead as i64).contains(&from_now));
+        prop_assert_eq!(bound(after), after);
     }
 
     /// Whoever runs moves on: a task at the end of its bounds moves the clock, and so comes to be overtaken, whatever it
     /// weighs and however many wait.
     #[test]
-    fn nobody_runs_in_place(now: u64, c in 0usize..4, weight in 1u32..=10_000, nr_waiting in 1u32..100_000) {
-        let t = tunables();
+    fn nobody_runs_in_place(
+        now: u64, c in 0usize..4, weight in 1u32..=10_000, nr_waiting in 1u32..100_000, crowd in 0u32..100,
+    ) {
         let run = Run { weight, nr_waiting, ..ALONE };
-        let vtime = t.vtime_bound(now.wrapping_add(1 << 40), &run, now, CLASSES[c], false);
-        let moved = t.clock(now, &Task { vtime, class: CLASSES[c], nr_waiting }, true);
+        let boosts = boosts(crowd);
+        let vtime = tunables().vtime_bound(now.wrapping_add(1 << 40), &run, now, CLASSES[c], false, &boosts);
+        let moved = boosts.clock(now, &task(CLASSES[c], vtime), nr_waiting, true);
         prop_assert!((moved.wrapping_sub(now) as i64) > 0);
     }
 
     /// The boosts are bounded: a task that is ahead by the difference preempts nobody, so whoever waits
     /// long enough is served.
     #[test]
-    fn the_boosts_are_bounded(now: u64, ahead in 0u64..10_000) {
-        let t = tunables();
-        let at = |class, ahead| task(class, now.wrapping_add(ahead * MS));
-        prop_assert_eq!(t.preempts(&at(Class::Serial, ahead), &at(Class::Parallel, 0)), ahead < 200);
-        prop_assert_eq!(t.preempts(&at(Class::Senior, ahead), &at(Class::Parallel, 0)), ahead < 100);
-        prop_assert_eq!(t.preempts(&at(Class::Serial, ahead), &at(Class::Senior, 0)), ahead < 100);
+    fn the_boosts_are_bounded(now: u64, ahead in 0u64..400 * MS, crowd in 0u32..100) {
+        let boosts = boosts(crowd);
+        let at = |class, ahead| task(class, now.wrapping_add(ahead));
+        let preempts = |waking, running| boosts.preempts(&at(waking, ahead), &at(running, 0));
+        prop_assert_eq!(preempts(Class::Serial, Class::Parallel), ahead < boosts.serial_ns);
+        prop_assert_eq!(preempts(Class::Senior, Class::Parallel), ahead < boosts.senior_ns);
+        prop_assert_eq!(preempts(Class::Serial, Class::Senior), ahead < boosts.serial_ns - boosts.senior_ns);
     }
 
     /// A task preempts only what is of a later class; bound kernel threads preempt everything.
     #[test]
-    fn nobody_preempts_upwards(a: u64, b: u64, ca in 0usize..3, cb in 0usize..3) {
-        const CLASSES: [Class; 3] = [Class::Serial, Class::Senior, Class::Parallel];
-        let (t, waking, running) = (tunables(), task(CLASSES[ca], a), task(CLASSES[cb], b));
-        prop_assert!(ca < cb || !t.preempts(&waking, &running));
-        prop_assert!(t.preempts(&task(Class::Kernel, a), &running));
+    fn nobody_preempts_upwards(a: u64, b: u64, ca in 1usize..4, cb in 1usize..4, crowd in 0u32..100) {
+        let (waking, running) = (task(CLASSES[ca], a), task(CLASSES[cb], b));
+        prop_assert!(ca < cb || !boosts(crowd).preempts(&waking, &running));
+        prop_assert!(boosts(crowd).preempts(&task(Class::Kernel, a), &running));
     }
 
-    /// Serial before senior before parallel at equal vtime, by exactly the boosts.
+    /// Serial before senior before parallel at equal vtime, by exactly the boosts, however many wait.
     #[test]
-    fn keys_order_classes(vtime: u64) {
-        let t = tunables();
-        let gap = |class| t.key(&task(Class::Parallel, vtime)).wrapping_sub(t.key(&task(class, vtime)));
-        prop_assert_eq!(gap(Class::Serial), t.serial_boost_ns);
-        prop_assert_eq!(gap(Class::Senior), t.senior_boost_ns);
+    fn keys_order_classes(vtime: u64, crowd in 0u32..1000) {
+        let boosts = boosts(crowd);
+        let key = |class| boosts.key(&task(class, vtime));
+        let gap = |class| key(Class::Parallel).wrapping_sub(key(class));
+        prop_assert_eq!(gap(Class::Serial), boosts.serial_ns);
+        prop_assert_eq!(gap(Class::Senior), boosts.senior_ns);
+        prop_assert!(boosts.serial_ns > boosts.senior_ns && boosts.senior_ns > 0);
     }
 
     /// Nobody yields to a task that is behind it in order, so that two tasks never swap back and forth.
     #[test]
-    fn yielding_is_asymmetric(a: u64, lead in 0u64..1 << 40, ca in 0usize..3, cb in 0usize..3) {
-        const CLASSES: [Class; 3] = [Class::Serial, Class::Senior, Class::Parallel];
-        let (t, x, y) = (tunables(), task(CLASSES[ca], a), task(CLASSES[cb], a.wrapping_add(lead)));
-        prop_assert!(!(t.yields(&x, t.key(&y)) && t.yields(&y, t.key(&x))));
+    fn yielding_is_asymmetric(a: u64, lead in 0u64..1 << 40, ca in 1usize..4, cb in 1usize..4, crowd in 0u32..100) {
+        let (x, y) = (task(CLASSES[ca], a), task(CLASSES[cb], a.wrapping_add(lead)));
+        let yields = |running, waiting| {
+            tunables().yields(running, boosts(crowd).key(waiting), &boosts(crowd))
+        };
+        prop_assert!(!(yields(&x, &y) && yields(&y, &x)));
     }
 }

@@ -97,6 +97,8 @@ pub enum Fault {
     Starve,
     /// Nice values are not honoured
     Weightless,
+    /// Boosts tasks as if nobody waited
+    Ageless,
 }
 
 /// A positive, finite number of seconds.

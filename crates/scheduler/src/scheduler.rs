@@ -107,6 +107,7 @@ impl<'a> Scheduler<'a> {
             Some(Fault::Miscount) => bpf_intf::tw_fault_TW_FAULT_MISCOUNT,
             Some(Fault::Starve) => bpf_intf::tw_fault_TW_FAULT_STARVE,
             Some(Fault::Weightless) => bpf_intf::tw_fault_TW_FAULT_WEIGHTLESS,
+            Some(Fault::Ageless) => bpf_intf::tw_fault_TW_FAULT_AGELESS,
         };
         rodata.tunables.slice_ns = options.slice_us * 1000;
         rodata.tunables.rotate_ns = options.rotate_us * 1000;

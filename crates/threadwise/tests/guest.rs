@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use threadwise_policy::{Class, Run, Task, Tunables, makes_room};
+use threadwise_policy::{Boosts, Class, Run, Task, Tunables, boost, makes_room};
 
 static ONE_GUEST: Mutex<()> = Mutex::new(());
 
@@ -53,9 +53,20 @@ fn measured(
     script: &str,
     holds: impl Fn(&[f64]) -> bool,
 ) -> Output {
+    measured_by("work_units", scheduler, options, script, holds)
+}
+
+/// The same for what the reports say of another field.
+fn measured_by(
+    field: &str,
+    scheduler: Option<&str>,
+    options: &[&str],
+    script: &str,
+    holds: impl Fn(&[f64]) -> bool,
+) -> Output {
     let shows_nothing = |output: &Output| {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let held = output.status.success() && holds(&work(&text(&output.stdout)));
+        let held = output.status.success() && holds(&reported(field, &text(&output.stdout)));
         !held && text(&output.stderr).contains("the host could not keep up")
     };
     let mut output = guest(scheduler, options, script);
@@ -185,16 +196,20 @@ fn what_cannot_be_attached_says_why_in_a_line() {
     assert_eq!([lines[1], lines[3], lines[5]], ["status 2"; 3], "{out}");
 }
 
-/// Work units of the reports of several programs, from lines of JSON.
-fn work(out: &str) -> Vec<f64> {
+/// What the reports of several programs say of this, from lines of JSON.
+fn reported(field: &str, out: &str) -> Vec<f64> {
     out.lines()
         .filter(|line| line.starts_with('{'))
         .map(|line| {
-            serde_json::from_str::<serde_json::Value>(line).unwrap()["work_units"]
+            serde_json::from_str::<serde_json::Value>(line).unwrap()[field]
                 .as_f64()
                 .unwrap()
         })
         .collect()
+}
+
+fn work(out: &str) -> Vec<f64> {
+    reported("work_units", out)
 }
 
 /// The share of a free serial program's work that one gets which may run on CPU 3 only, while two parallel programs
@@ -308,40 +323,65 @@ fn parallel_programs_share_by_weight() {
     assert!(weightless < 2.0, "{weightless} although nice values do not count");
 }
 
-/// The work of a parallel program over its fair share beside 80 serial ones, ten times as many as there are CPUs.
-fn share_beside_many_serial_programs(scheduler: &str, holds: impl Fn(f64) -> bool) -> Result<f64, String> {
+/// What programs get beside 80 serial ones, ten times as many as there are CPUs, eight of those at nice 5.
+#[derive(Debug)]
+struct Crowd {
+    /// A parallel program that meets every few milliseconds, over its fair share.
+    parallel: f64,
+    /// The serial program that gets least over the one that gets most, among those of nice 0.
+    evenness: f64,
+    /// A serial program of nice 0 over one of nice 5, on the mean.
+    weight: f64,
+}
+
+fn crowd(scheduler: &str, holds: impl Fn(&Crowd) -> bool) -> Crowd {
     let body = script(
         r#"
-        i=0; while [ $i -lt 80 ]; do
-            threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 20 --format json >/tmp/serial.$i & i=$((i+1))
+        serial="threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 200 --format json"
+        i=10; while [ $i -lt 82 ]; do $serial >/tmp/serial.$i & PIDS="$PIDS $!"; i=$((i+1)); done
+        while [ $i -lt 90 ]; do
+            sh -c "busybox renice -n 5 \$\$ >/dev/null; exec $serial" >/tmp/serial.$i & PIDS="$PIDS $!"; i=$((i+1))
         done
-        busybox sleep 10; busy --ratio inf:1 --duration 6 --format json >/tmp/parallel & P=$!
-        wait $P || exit 3; wait; busybox cat /tmp/parallel /tmp/serial.*
+        busybox sleep 10
+        busy --ratio inf:1 --duration 6 --format json >/tmp/parallel || exit 3
+        kill $PIDS; wait; busybox cat /tmp/parallel /tmp/serial.*
         "#,
     );
-    let share = |done: &[f64]| {
-        let (parallel, serial) = (done[0] / 6.0, done[1..].iter().sum::<f64>() / 20.0);
-        parallel / (parallel + serial) / (8.0 / 88.0)
+    let of = |rates: &[f64]| {
+        let (even, nice) = rates[1..].split_at(72);
+        let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64;
+        Crowd {
+            parallel: rates[0] / rates.iter().sum::<f64>() / (8.0 / 88.0),
+            evenness: even.iter().copied().fold(f64::INFINITY, f64::min)
+                / even.iter().copied().fold(0.0, f64::max),
+            weight: mean(even) / mean(nice),
+        }
     };
-    let output = measured(Some(scheduler), &["--deadline", "300"], &body, |done| {
-        done.len() == 81 && holds(share(done))
-    });
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
-    }
-    let done = work(&stdout(output));
-    assert_eq!(done.len(), 81);
-    Ok(share(&done))
+    let output = measured_by(
+        "work_units_per_s",
+        Some(scheduler),
+        &["--deadline", "300"],
+        &body,
+        |rates| rates.len() == 81 && holds(&of(rates)),
+    );
+    let rates = reported("work_units_per_s", &stdout(output));
+    assert_eq!(rates.len(), 81);
+    of(&rates)
 }
 
 #[test]
 fn ten_times_more_serial_programs_than_cpus_do_not_starve_a_parallel_one() {
-    let share = share_beside_many_serial_programs("scx_threadwise", |share| share > 0.15);
-    assert!(share.as_ref().is_ok_and(|share| *share > 0.15), "{share:?}");
-    // With five times the boost it waits for five times as long.
-    let boosted = "scx_threadwise --serial-boost-us 1000000";
-    let share = share_beside_many_serial_programs(boosted, |share| share < 0.15);
-    assert!(share.as_ref().is_ok_and(|share| *share < 0.15), "{share:?}");
+    let fair =
+        |crowd: &Crowd| crowd.parallel > 0.07 && crowd.evenness > 0.4 && (2.0..4.5).contains(&crowd.weight);
+    let found = crowd("scx_threadwise", fair);
+    assert!(fair(&found), "{found:?}");
+    let ageless = crowd("scx_threadwise --inject-fault ageless", |crowd| {
+        crowd.parallel < 0.07
+    });
+    assert!(
+        ageless.parallel < 0.07,
+        "{ageless:?}, although the boost does not age"
+    );
 }
 
 #[test]
@@ -475,7 +515,10 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
     let task = |at: usize| Task {
         vtime: input[at],
         class: Class::try_from(input[at + 1]).unwrap(),
-        nr_waiting: input[at + 2] as u32,
+    };
+    let boosts = |at: usize| Boosts {
+        serial_ns: input[at],
+        senior_ns: input[at + 1],
     };
     match function {
         "tw_class_of" => tunables.class_of(input[0] as u32, input[1] != 0, input[2] != 0) as u64,
@@ -488,14 +531,16 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
                 nr_waiting: input[5] as u32,
                 slept: input[6] != 0,
             };
-            tunables.vtime_advance(input[0], &run, input[7], Class::try_from(input[8]).unwrap())
+            let class = Class::try_from(input[8]).unwrap();
+            tunables.vtime_advance(input[0], &run, input[7], class, &boosts(9))
         }
-        "tw_key" => tunables.key(&task(0)),
-        "tw_preempts" => u64::from(tunables.preempts(&task(0), &task(3))),
-        "tw_yields" => u64::from(tunables.yields(&task(0), input[3])),
-        "tw_due_in" => tunables.due_in(&task(0), input[3]),
-        "tw_makes_room" => u64::from(makes_room(&task(0), input[3] != 0, input[4] != 0)),
-        "tw_clock" => tunables.clock(input[0], &task(1), input[4] != 0),
+        "tw_key" => boosts(2).key(&task(0)),
+        "tw_preempts" => u64::from(boosts(4).preempts(&task(0), &task(2))),
+        "tw_yields" => u64::from(tunables.yields(&task(0), input[2], &boosts(3))),
+        "tw_due_in" => tunables.due_in(&task(0), input[2], &boosts(3)),
+        "tw_makes_room" => u64::from(makes_room(&task(0), input[2] != 0, input[3] != 0)),
+        "tw_clock" => boosts(5).clock(input[0], &task(1), input[3] as u32, input[4] != 0),
+        "tw_boost" => boost(input[0], input[1] as u32),
         other => panic!("{other} is no function of the policy"),
     }
 }
@@ -544,7 +589,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         answers.insert(answer);
     }
     // The comparison means something only if every function was asked, and answered this and that.
-    assert_eq!(seen.len(), 8, "{seen:?}");
+    assert_eq!(seen.len(), 9, "{seen:?}");
     for (function, (count, answers)) in &seen {
         assert!(
             *count >= 50 && answers.len() >= 2,
@@ -552,15 +597,13 @@ fn the_kernel_and_the_native_build_decide_alike() {
             answers.len()
         );
     }
-    // A build with another boost would be noticed.
+    // A build that decides otherwise would be noticed.
     let other = Tunables {
-        serial_boost_ns: tunables.serial_boost_ns + 1,
+        rotate_ns: tunables.rotate_ns + 1,
         ..tunables
     };
-    assert_ne!(
-        replay(&other, "tw_key", &[0, 1, 0]),
-        replay(&tunables, "tw_key", &[0, 1, 0])
-    );
+    let due_in = |tunables| replay(tunables, "tw_due_in", &[0, 3, 0, 0, 0]);
+    assert_ne!(due_in(&other), due_in(&tunables));
 }
 
 #[test]

@@ -232,18 +232,29 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	scx_bpf_task_set_slice(prev, free_slice());
 }
 
+/* One ready task more or less on this CPU, whose lock is held. */
+static void add_ready(s32 cpu, s32 nr)
+{
+	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
+
+	if (cctx)
+		cctx->nr_ready += nr;
+}
+
 void BPF_STRUCT_OPS(threadwise_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct tw_group *group = group_of(p->tgid);
 
 	if (group && tw_phase_began(tw_ready_add(group), tunables.serial_threshold))
 		group->entered = tw_stamp(scx_bpf_now());
+	add_ready(scx_bpf_task_cpu(p), 1);
 }
 
 void BPF_STRUCT_OPS(threadwise_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct tw_group *group = group_of(p->tgid);
 
+	add_ready(scx_bpf_task_cpu(p), -1);
 	if (!group || fault == TW_FAULT_MISCOUNT)
 		return;
 	if (tw_phase_ended(tw_ready_sub(group), tunables.serial_threshold) && senior_tgid == p->tgid)

@@ -19,6 +19,9 @@
 #define TW_ROTATION_QUEUES 4
 #define TW_ROTATION_CPUS   16
 
+/* CPUs whose ready tasks it counts, at most. */
+#define TW_ROTATION_COUNTS 64
+
 struct rotation {
 	struct bpf_timer timer;
 };
@@ -43,11 +46,52 @@ static struct {
 	/* The least key of those that may run elsewhere, as far as it looked, and its queue, or -1. */
 	u64 key;
 	s32 queue;
+	/* The CPU at which it goes on counting ready tasks, and those of the CPUs before. */
+	u32 count_cursor;
+	s32 nr_ready;
 	/* CPUs that it may still kick. */
 	u32 kicks;
 	/* When it looks again, in nanoseconds. */
 	u64 in_ns;
 } rotation_state;
+
+static u64 boost_beside(u64 boost_ns, u32 nr_waiting)
+{
+	u64 answer = tw_boost(boost_ns, nr_waiting);
+
+	record(TW_DECISION_BOOST, answer, boost_ns, nr_waiting);
+	return answer;
+}
+
+/* Sets the boosts for so many ready tasks on the machine. */
+static void set_boosts(s32 nr_ready)
+{
+	u32 nr_waiting = nr_ready > (s32)nr_cpus ? (nr_ready - nr_cpus) / nr_cpus : 0;
+
+	if (fault == TW_FAULT_AGELESS)
+		nr_waiting = 0;
+
+	boosts.serial_ns = boost_beside(tunables.serial_boost_ns, nr_waiting);
+	boosts.senior_ns = boost_beside(tunables.senior_boost_ns, nr_waiting);
+}
+
+/* Counts the ready tasks of some CPUs more. When it has been at all of them, it sets the boosts. */
+static void count_ready(void)
+{
+	struct cpu_ctx *cctx;
+	u32 i;
+
+	bpf_for(i, 0, nr_cpus < TW_ROTATION_COUNTS ? nr_cpus : TW_ROTATION_COUNTS) {
+		cctx = cpu_ctx_of(rotation_state.count_cursor);
+		if (cctx)
+			rotation_state.nr_ready += cctx->nr_ready;
+		if (++rotation_state.count_cursor == nr_cpus) {
+			set_boosts(rotation_state.nr_ready);
+			rotation_state.count_cursor = 0;
+			rotation_state.nr_ready = 0;
+		}
+	}
+}
 
 /* The position of a running task, with what it ran since the kernel last accounted for it. */
 static bool look_at_running(struct task_struct *p, u64 now, struct tw_task *task)
@@ -58,7 +102,7 @@ static bool look_at_running(struct task_struct *p, u64 now, struct tw_task *task
 	if (!tctx)
 		return false;
 	/* exec_start is another CPU's clock. */
-	look_at(p, tctx, ahead_ns > 0 ? ahead_ns : 0, false, task);
+	look_at(p, tctx, ahead_ns > 0 ? ahead_ns : 0, nr_waiting_at(scx_bpf_task_cpu(p)), false, task);
 	return true;
 }
 
@@ -153,6 +197,7 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	rotation_state.queue = -1;
 	rotation_state.kicks = 0;
 	rotation_state.in_ns = TW_ROTATION_MAX_NS;
+	count_ready();
 	bpf_rcu_read_lock();
 	bpf_for(i, 0, TW_ROTATION_QUEUES) {
 		queue = next_queued_cpu(&rotation_state.queue_cursor, -1);
@@ -185,6 +230,7 @@ static int init_rotation(void)
 
 	if (!rotation)
 		return -ENOENT;
+	set_boosts(0);
 	bpf_timer_init(&rotation->timer, &rotations, CLOCK_MONOTONIC);
 	return bpf_timer_set_callback(&rotation->timer, rotate);
 }

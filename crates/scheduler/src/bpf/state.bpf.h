@@ -34,7 +34,8 @@ struct {
 	} while (0)
 
 /* A task among the arguments of a decision. */
-#define task_in(task) (task)->vtime, (task)->class, (task)->nr_waiting
+#define task_in(task)	  (task)->vtime, (task)->class
+#define boosts_in(boosts) (boosts)->serial_ns, (boosts)->senior_ns
 
 /*
  * The thread groups, indexed by tgid: nothing to allocate, nothing to leak, one bounds check.
@@ -69,6 +70,11 @@ struct {
 struct cpu_ctx {
 	/* Where the next look for a task to balance starts. */
 	u32 cursor;
+	/*
+	 * Tasks that became ready here less those that ceased to be. Tasks move, so this may be negative; the
+	 * sum over all CPUs is the number of ready tasks.
+	 */
+	s32 nr_ready;
 	u64 stats[TW_NR_STATS];
 } __attribute__((aligned(64)));
 
@@ -79,6 +85,9 @@ struct cpu_ctx cpu_ctxs[TW_MAX_CPUS];
  * and the next charge makes up for it.
  */
 u64 vtime_now;
+
+/* The boosts as things stand now (rotation.bpf.h). Two may be read of which one is new. */
+struct tw_boosts boosts;
 
 /* While tasks wait, but for moments (rotation.bpf.h). */
 u32 rotation_armed;
@@ -184,7 +193,8 @@ static u32 nr_waiting_at(s32 cpu)
 }
 
 /*
- * What a task is, and its vtime up to date, but for the `ahead_ns` that the kernel's own accounting lacks.
+ * What a task is, beside so many that wait for its CPU, and its vtime up to date with the `ahead_ns` that
+ * the kernel's own accounting lacks.
  * A task that found an idle CPU when it woke up has not been looked at then: that it slept shows in the
  * number of its voluntary switches, and since when it runs in the kernel's sched_info.
  *
@@ -192,16 +202,17 @@ static u32 nr_waiting_at(s32 cpu)
  * lets no function return.
  */
 static __always_inline void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahead_ns,
-				    bool waking, struct tw_task *task)
+				    u32 nr_waiting, bool waking, struct tw_task *task)
 {
 	/* The task's CPU may be charging it. Read in this order, what it ran is not negative. */
 	u64 vtime = tw_read(&tctx->vtime), charged_ns = tw_read(&tctx->charged_ns), now = vtime_now, since_ns;
 	u64 ran_ns = tw_read(&p->se.sum_exec_runtime) + ahead_ns - charged_ns;
+	struct tw_boosts boosts_now = boosts;
 	struct tw_run run = {
 		.since_ns = ran_ns,
 		.weight = fault == TW_FAULT_WEIGHTLESS ? TW_WEIGHT_ONE : p->scx.weight,
 		.capacity = capacity_of(scx_bpf_task_cpu(p)),
-		.nr_waiting = nr_waiting_at(scx_bpf_task_cpu(p)),
+		.nr_waiting = nr_waiting,
 		.slept = waking || p->nvcsw != tctx->nr_sleeps,
 	};
 
@@ -211,21 +222,21 @@ static __always_inline void look_at(struct task_struct *p, const struct task_ctx
 		run.before_ns = ran_ns - run.since_ns;
 	}
 	task->class = class_of(p);
-	task->nr_waiting = run.nr_waiting;
-	task->vtime = tw_vtime_advance(vtime, &run, now, task->class, tun());
+	task->vtime = tw_vtime_advance(vtime, &run, now, task->class, &boosts_now, tun());
 	record(TW_DECISION_ADVANCE, task->vtime, vtime, run.before_ns, run.since_ns, run.weight, run.capacity,
-	       run.nr_waiting, run.slept, now, task->class);
+	       run.nr_waiting, run.slept, now, task->class, boosts_in(&boosts_now));
 	starve(p, task);
 }
 
-/* A task was found running that was picked at this vtime. */
-static void move_clock(u64 picked, const struct tw_task *task)
+/* A task was found running, beside so many that wait for its CPU, that was picked as this. */
+static void move_clock(const struct tw_task *picked, u32 nr_waiting)
 {
-	struct tw_task running = { .vtime = picked, .class = task->class, .nr_waiting = task->nr_waiting };
+	struct tw_boosts boosts_now = boosts;
 	bool others_wait = rotation_armed;
-	u64 now = vtime_now, moved = tw_clock(now, &running, others_wait, tun());
+	u64 now = vtime_now, moved = tw_clock(now, picked, nr_waiting, others_wait, &boosts_now);
 
-	record(TW_DECISION_CLOCK, moved, now, task_in(&running), others_wait);
+	record(TW_DECISION_CLOCK, moved, now, task_in(picked), nr_waiting, others_wait,
+	       boosts_in(&boosts_now));
 	if (moved != now)
 		vtime_now = moved;
 }
@@ -234,10 +245,12 @@ static void move_clock(u64 picked, const struct tw_task *task)
 static __always_inline void charge(struct task_struct *p, struct task_ctx *tctx, bool waking,
 				   struct tw_task *task)
 {
-	u64 picked = tctx->vtime;
+	struct tw_task picked = { .vtime = tctx->vtime };
+	u32 nr_waiting = nr_waiting_at(scx_bpf_task_cpu(p));
 
-	look_at(p, tctx, 0, waking, task);
-	move_clock(picked, task);
+	look_at(p, tctx, 0, nr_waiting, waking, task);
+	picked.class = task->class;
+	move_clock(&picked, nr_waiting);
 	tctx->charged_ns = p->se.sum_exec_runtime;
 	tctx->nr_sleeps = p->nvcsw;
 	tctx->vtime = task->vtime;
@@ -245,33 +258,37 @@ static __always_inline void charge(struct task_struct *p, struct task_ctx *tctx,
 
 static u64 key_of(const struct tw_task *task)
 {
-	u64 key = tw_key(task, tun());
+	struct tw_boosts boosts_now = boosts;
+	u64 key = tw_key(task, &boosts_now);
 
-	record(TW_DECISION_KEY, key, task_in(task));
+	record(TW_DECISION_KEY, key, task_in(task), boosts_in(&boosts_now));
 	return key;
 }
 
 static bool preempts(const struct tw_task *waking, const struct tw_task *running)
 {
-	bool answer = tw_preempts(waking, running, tun());
+	struct tw_boosts boosts_now = boosts;
+	bool answer = tw_preempts(waking, running, &boosts_now);
 
-	record(TW_DECISION_PREEMPTS, answer, task_in(waking), task_in(running));
+	record(TW_DECISION_PREEMPTS, answer, task_in(waking), task_in(running), boosts_in(&boosts_now));
 	return answer;
 }
 
 static bool yields(const struct tw_task *running, u64 waiting_key)
 {
-	bool answer = tw_yields(running, waiting_key, tun());
+	struct tw_boosts boosts_now = boosts;
+	bool answer = tw_yields(running, waiting_key, &boosts_now, tun());
 
-	record(TW_DECISION_YIELDS, answer, task_in(running), waiting_key);
+	record(TW_DECISION_YIELDS, answer, task_in(running), waiting_key, boosts_in(&boosts_now));
 	return answer;
 }
 
 static u64 due_in(const struct tw_task *running, u64 waiting_key)
 {
-	u64 answer = tw_due_in(running, waiting_key, tun());
+	struct tw_boosts boosts_now = boosts;
+	u64 answer = tw_due_in(running, waiting_key, &boosts_now, tun());
 
-	record(TW_DECISION_DUE_IN, answer, task_in(running), waiting_key);
+	record(TW_DECISION_DUE_IN, answer, task_in(running), waiting_key, boosts_in(&boosts_now));
 	return answer;
 }
 
@@ -292,7 +309,6 @@ static bool look_at_charged(struct task_struct *p, struct tw_task *task)
 		return false;
 	task->vtime = tw_read(&tctx->vtime);
 	task->class = class_of(p);
-	task->nr_waiting = nr_waiting_at(scx_bpf_task_cpu(p));
 	starve(p, task);
 	return true;
 }
