@@ -98,7 +98,6 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_error("injected fault");
 
 	charge(p, tctx, enq_flags & SCX_ENQ_WAKEUP, &task);
-	claim_seniority(&task, p->tgid);
 
 	if (task.class == TW_CLASS_KERNEL && fault != TW_FAULT_STALL) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, enq_flags | SCX_ENQ_PREEMPT);
@@ -148,7 +147,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
  * Of two CPUs' queues, `own` and `other` (or -1), the one whose first task comes first and before prev, or
  * -1. A task that may run here only has no other chance than this.
  */
-static s32 queue_before(struct task_struct *prev, const struct tw_task *task, s32 own, s32 other)
+static s32 queue_before(struct task_struct *prev, struct tw_task *task, s32 own, s32 other)
 {
 	struct task_struct *mine = __COMPAT_scx_bpf_dsq_peek(own);
 	struct task_struct *theirs = other < 0 ? NULL : __COMPAT_scx_bpf_dsq_peek(other);
@@ -160,6 +159,9 @@ static s32 queue_before(struct task_struct *prev, const struct tw_task *task, s3
 		return -1;
 	if (theirs && !waiting_key(theirs, &their_key))
 		return -1;
+	/* One of these may have become senior in its place. */
+	if (task->class == TW_CLASS_SENIOR)
+		task->class = class_of(prev);
 	if (mine && (!theirs || !tw_before(their_key, my_key)) && yields(task, my_key))
 		return own;
 	if (theirs && yields(task, their_key))
@@ -207,7 +209,6 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	if (!tctx)
 		return;
 	charge(prev, tctx, false, &task);
-	claim_seniority(&task, prev->tgid);
 	if (nr_faster) {
 		faster = find_faster(prev, task.class, capacity_of(cpu), &taken);
 		if (faster >= 0) {

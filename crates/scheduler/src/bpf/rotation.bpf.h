@@ -34,15 +34,19 @@ struct {
 } rotations SEC(".maps");
 
 /*
- * The timer alone uses these, but for the key. They are no variables of its function because the verifier
+ * The timer alone uses these. They are no variables of its function because the verifier
  * would follow each of their values through the loops.
  */
 static struct {
 	/* Where it goes on with queues and with CPUs. */
 	u32 queue_cursor;
 	u32 cpu_cursor;
+	/* Looks in a row that found nobody waiting. */
+	u32 nr_empty;
 	/* Whether anybody waits. */
 	bool waiting;
+	/* Whether any queue's bit was set. */
+	bool marked;
 	/* The least key of those that may run elsewhere, as far as it looked, and its queue, or -1. */
 	u64 key;
 	s32 queue;
@@ -93,6 +97,10 @@ static void count_ready(void)
 	}
 }
 
+/* Whether the timer runs, and the key of whom it looks after. Who is queued before that has it look soon. */
+bool rotation_armed;
+u64 armed_key;
+
 /* The position of a running task, with what it ran since the kernel last accounted for it. */
 static bool look_at_running(struct task_struct *p, u64 now, struct tw_task *task)
 {
@@ -124,7 +132,6 @@ static void kick_if_due(s32 cpu, u64 key, bool bound, u64 now)
 	if (!rotation_state.kicks)
 		return;
 	rotation_state.kicks--;
-	rotation_state.cpu_cursor = (cpu + 1) % nr_cpus;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
@@ -132,12 +139,13 @@ static void kick_if_due(s32 cpu, u64 key, bool bound, u64 now)
 static void rotate_for(s32 queue, u64 key)
 {
 	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(queue);
-	u32 i, from = rotation_state.cpu_cursor;
+	u32 i, from = rotation_state.cpu_cursor, nr = nr_cpus < TW_ROTATION_CPUS ? nr_cpus : TW_ROTATION_CPUS;
 	u64 now = scx_bpf_now();
 
 	if (!first)
 		return;
-	bpf_for(i, 0, nr_cpus < TW_ROTATION_CPUS ? nr_cpus : TW_ROTATION_CPUS) {
+	rotation_state.cpu_cursor = (from + (nr < nr_cpus ? nr : 1)) % nr_cpus;
+	bpf_for(i, 0, nr) {
 		s32 cpu = (from + i) % nr_cpus;
 
 		if (bpf_cpumask_test_cpu(cpu, first->cpus_ptr))
@@ -168,58 +176,77 @@ static void look_at_queue(s32 queue)
 	}
 }
 
+static void start_timer(struct rotation *rotation, u64 key, u64 in_ns)
+{
+	armed_key = key;
+	rotation_armed = !bpf_timer_start(&rotation->timer, in_ns, 0);
+}
+
 /* A task is about to be queued under this key: the timer looks after it, if it does not look before. */
 static void arm_rotation(u64 key)
 {
 	u32 zero = 0;
 	struct rotation *rotation = bpf_map_lookup_elem(&rotations, &zero);
 
-	if (!rotation || (rotation_armed && !tw_before(key, rotation_state.key)))
-		return;
-	rotation_state.key = key;
-	rotation_armed = 1;
-	bpf_timer_start(&rotation->timer, tunables.rotate_ns, 0);
+	tasks_wait = true;
+	if (rotation && (!rotation_armed || tw_before(key, armed_key)))
+		start_timer(rotation, key, tunables.rotate_ns);
+}
+
+/* Looks at some of the queues that may hold something, once at each. */
+static void look_at_queues(void)
+{
+	s32 queue, first = -1;
+	u32 i;
+
+	bpf_for(i, 0, TW_ROTATION_QUEUES) {
+		queue = next_queued_cpu(&rotation_state.queue_cursor, -1);
+		if (queue < 0 || queue == first)
+			return;
+		rotation_state.marked = true;
+		if (first < 0)
+			first = queue;
+		look_at_queue(queue);
+	}
 }
 
 static int rotate(void *map, u32 *zero, struct rotation *rotation)
 {
-	u32 i, senior = senior_tgid;
+	u32 senior = senior_tgid;
 	u64 in_ns;
-	s32 queue;
 
-	/*
-	 * Who is queued from here on arms the timer again; who has just found it armed, and is not seen yet,
-	 * waits for the next dispatch. Bits over empty queues must not keep the timer of an idle machine
-	 * running.
-	 */
-	rotation_armed = 0;
+	/* Who is queued from here on arms the timer again. */
+	rotation_armed = false;
 	rotation_state.waiting = false;
+	rotation_state.marked = false;
 	rotation_state.queue = -1;
 	rotation_state.kicks = 0;
 	rotation_state.in_ns = TW_ROTATION_MAX_NS;
 	count_ready();
 	bpf_rcu_read_lock();
-	bpf_for(i, 0, TW_ROTATION_QUEUES) {
-		queue = next_queued_cpu(&rotation_state.queue_cursor, -1);
-		if (queue < 0)
-			break;
-		look_at_queue(queue);
-	}
-	queue = rotation_state.queue;
-	if (queue >= 0) {
+	look_at_queues();
+	if (rotation_state.queue >= 0) {
 		/* The program that is senior now takes all its CPUs at once. */
 		if (senior != senior_tgid)
 			rotation_state.kicks = nr_cpus;
-		rotate_for(queue, rotation_state.key);
+		rotate_for(rotation_state.queue, rotation_state.key);
 	}
 	bpf_rcu_read_unlock();
-	if (rotation_state.waiting && !rotation_armed) {
-		in_ns = rotation_state.in_ns;
-		if (in_ns < tunables.rotate_ns)
-			in_ns = tunables.rotate_ns;
-		rotation_armed = 1;
-		bpf_timer_start(&rotation->timer, in_ns, 0);
+	/*
+	 * A task that found the timer armed may not have been in its queue yet; and there may be more queues
+	 * than it looked at. But bits over empty queues must not keep the timer of an idle machine running.
+	 */
+	rotation_state.nr_empty = rotation_state.waiting ? 0 : rotation_state.nr_empty + 1;
+	if (!rotation_state.marked || rotation_state.nr_empty > 1 + nr_cpus / TW_ROTATION_QUEUES) {
+		rotation_state.nr_empty = 0;
+		tasks_wait = rotation_armed;
+		return 0;
 	}
+	in_ns = rotation_state.in_ns;
+	if (in_ns < tunables.rotate_ns)
+		in_ns = tunables.rotate_ns;
+	if (!rotation_armed)
+		start_timer(rotation, rotation_state.queue < 0 ? vtime_now : rotation_state.key, in_ns);
 	return 0;
 }
 

@@ -89,8 +89,8 @@ u64 vtime_now;
 /* The boosts as things stand now (rotation.bpf.h). Two may be read of which one is new. */
 struct tw_boosts boosts;
 
-/* While tasks wait, but for moments (rotation.bpf.h). */
-u32 rotation_armed;
+/* Whether tasks wait anywhere, as far as is known (rotation.bpf.h). */
+bool tasks_wait;
 
 static struct cpu_ctx *cpu_ctx_of(s32 cpu)
 {
@@ -151,7 +151,7 @@ static const struct tw_tunables *tun(void)
 /* The slice of a task for which no other has to wait. Where CPUs differ, a faster one may become idle. */
 static u64 free_slice(void)
 {
-	return tw_slice(rotation_armed || nr_faster, tun());
+	return tw_slice(tasks_wait || nr_faster, tun());
 }
 
 static enum tw_class class_among(const struct task_struct *p, u32 nr_ready)
@@ -232,28 +232,13 @@ static __always_inline void look_at(struct task_struct *p, const struct task_ctx
 static void move_clock(const struct tw_task *picked, u32 nr_waiting)
 {
 	struct tw_boosts boosts_now = boosts;
-	bool others_wait = rotation_armed;
+	bool others_wait = tasks_wait;
 	u64 now = vtime_now, moved = tw_clock(now, picked, nr_waiting, others_wait, &boosts_now);
 
 	record(TW_DECISION_CLOCK, moved, now, task_in(picked), nr_waiting, others_wait,
 	       boosts_in(&boosts_now));
 	if (moved != now)
 		vtime_now = moved;
-}
-
-/* Brings a task's vtime up to what it has run, and says what it is. */
-static __always_inline void charge(struct task_struct *p, struct task_ctx *tctx, bool waking,
-				   struct tw_task *task)
-{
-	struct tw_task picked = { .vtime = tctx->vtime };
-	u32 nr_waiting = nr_waiting_at(scx_bpf_task_cpu(p));
-
-	look_at(p, tctx, 0, nr_waiting, waking, task);
-	picked.class = task->class;
-	move_clock(&picked, nr_waiting);
-	tctx->charged_ns = p->se.sum_exec_runtime;
-	tctx->nr_sleeps = p->nvcsw;
-	tctx->vtime = task->vtime;
 }
 
 static u64 key_of(const struct tw_task *task)
@@ -335,6 +320,22 @@ static void claim_seniority(struct tw_task *task, u32 tgid)
 		task->class = TW_CLASS_SENIOR;
 		count_here(TW_STAT_HANDOVERS);
 	}
+}
+
+/* Brings a task's vtime up to what it has run, and says what it is. It competes for seniority. */
+static __always_inline void charge(struct task_struct *p, struct task_ctx *tctx, bool waking,
+				   struct tw_task *task)
+{
+	struct tw_task picked = { .vtime = tctx->vtime };
+	u32 nr_waiting = nr_waiting_at(scx_bpf_task_cpu(p));
+
+	look_at(p, tctx, 0, nr_waiting, waking, task);
+	picked.class = task->class;
+	move_clock(&picked, nr_waiting);
+	tctx->charged_ns = p->se.sum_exec_runtime;
+	tctx->nr_sleeps = p->nvcsw;
+	tctx->vtime = task->vtime;
+	claim_seniority(task, p->tgid);
 }
 
 /*
