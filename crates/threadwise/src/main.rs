@@ -5,6 +5,7 @@
 
 mod bench;
 mod lab;
+mod model;
 mod topo;
 
 use std::process::ExitCode;
@@ -29,6 +30,9 @@ enum Command {
     /// Compare schedulers in a real kernel on an emulated machine
     #[command(subcommand)]
     Lab(lab::Command),
+    /// Compute what schedulers reach in theory
+    #[command(subcommand)]
+    Model(model::Command),
 }
 
 /// How results are printed.
@@ -48,6 +52,7 @@ fn main() -> ExitCode {
         Command::Topo(options) => topo::run(options),
         Command::Bench(command) => bench::run(command),
         Command::Lab(command) => lab::run(command),
+        Command::Model(command) => model::run(command),
     };
     result.unwrap_or_else(|error| {
         eprintln!("threadwise: {error:#}");

@@ -67,6 +67,11 @@ impl Machine {
         }
     }
 
+    /// The speed of all cores together, in core units: n - 1 + a (eq. 7).
+    pub fn all(self) -> f64 {
+        self.fastest(self.cores)
+    }
+
     /// The long-run throughput of a program that has the machine to itself, in core units (eqs. 6 and 7, each for its
     /// share of the work).
     pub fn alone(self, ratio: Ratio) -> f64 {

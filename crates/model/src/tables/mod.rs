@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Tables 1 to 6 of thread-essence, exactly.
+//!
+//! What each of several programs gets in each joint phase, relative to running alone ([`Speedup`]), and what follows
+//! for fairness. All values are rational numbers of n (cores), a (how much faster one of them is) and k (programs).
+//! The equations stand at the functions that compute them:
+//!
+//! | equations | where |
+//! |---|---|
+//! | 1 | [`threadwise_workload::Ratio`] |
+//! | 2 to 5 | [`threadwise_metrics`]: speedup, fairness, jitter |
+//! | 6, 7 | [`Machine::serial`], [`Machine::parallel`] |
+//! | 8 to 19, Tables 1, 2, 5 | [`Machine::speedup`] |
+//! | 20 to 23, Table 3 | [`Machine::fairness_bound`] |
+//! | Tables 4, 6 | [`Machine::speedup_among`] |
+//!
+//! [`Table`] has them as rows of cells.
+
+mod cells;
+mod speedup;
+
+pub use cells::{Cell, Row, Table};
+pub use num_rational::BigRational as Rational;
+pub use speedup::{Fairness, Joint, Machine, Phase, Scheduler, Speedup};
+
+/// Why there is no such value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The phases of two programs differ only where there are two cores.
+    #[error("{cores} cores are out of range: the analysis is about 2 or more")]
+    Cores {
+        /// What was given.
+        cores: u32,
+    },
+    /// Beyond 2 it would pay to leave a slow core idle, which the analysis does not do.
+    #[error("an asymmetry of {asymmetry} is out of range: the analysis is about 1 (equal cores) to 2")]
+    Asymmetry {
+        /// What was given.
+        asymmetry: Rational,
+    },
+    /// Each serial program has a core.
+    #[error(
+        "{programs} programs are out of range: the analysis is about 2 to {cores}, as many as there are cores"
+    )]
+    Programs {
+        /// What was given.
+        programs: u32,
+        /// n.
+        cores: u32,
+    },
+    /// There are six.
+    #[error("there is no table {table}: the analysis has 1 to 6")]
+    NoTable {
+        /// What was asked for.
+        table: u32,
+    },
+    /// It is about equal cores.
+    #[error("table 2 is table 1 for equal cores: ask for table 1, or leave the asymmetry at 1")]
+    Symmetric,
+}
