@@ -24,7 +24,7 @@ lint: setup ## Check style: Rust, C, shell
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets -- -D warnings
 	clang-format-19 --dry-run --Werror policy/*.h lab/*.c crates/scheduler/src/bpf/*.[ch] crates/policy/src/*.c
-	shellcheck scripts/setup .ci/run
+	shellcheck scripts/setup .ci/run tests/topologies/record
 
 format: setup ## Format the code
 	cargo fmt --all

@@ -104,9 +104,9 @@ static inline u64 tw_vtime_charge(u64 vtime, u64 ran_ns, u32 weight, u32 capacit
 /*
  * A boost where so many tasks wait for each CPU, on the mean over the machine. Who goes first matters where
  * CPUs run out of work; with many more tasks than CPUs none does, and boosted tasks only keep the others
- * waiting. All of those on a CPU together do so for at most boost_ns (nr_waiting times the result, which
- * is largest for TW_BOOST_SHARES), however many they are. One number serves all CPUs, or a task alone on
- * its CPU would go before all that wait elsewhere.
+ * waiting. All of those on a CPU together do so for half of boost_ns at most (nr_waiting times the result,
+ * which is largest for TW_BOOST_SHARES), however many they are. One number serves all CPUs, or a task alone
+ * on its CPU would go before all that wait elsewhere.
  */
 static inline u64 tw_boost(u64 boost_ns, u32 nr_waiting)
 {

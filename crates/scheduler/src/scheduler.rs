@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use crossbeam_channel::RecvTimeoutError;
+use libbpf_rs::skel::OpenSkel;
 use libbpf_rs::{Link, OpenObject, RingBuffer};
 use memmap2::{Mmap, MmapOptions};
 use scx_stats::prelude::*;
@@ -33,6 +34,9 @@ const LAG_NS: u64 = 100_000_000;
 /// settings (boosts of 1 s and 0.5 s, and with that a lag of 2 s) the longest wait stays below half of the watchdog's
 /// 10 s, but for the turns of those that wait beside it.
 const WINDOW_NS: u64 = 1_000_000;
+
+/// The log level at which the verifier says how much it looked at, and nothing else (BPF_LOG_STATS of the kernel).
+const VERIFIER_STATISTICS: u32 = 4;
 
 /// How long to wait for a request before looking at everything else.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(200);
@@ -86,6 +90,12 @@ impl<'a> Scheduler<'a> {
         builder.obj_builder.debug(options.verbose);
         let open_opts = options.libbpf.clone().into_bpf_open_opts();
         let mut skel = scx_ops_open!(builder, object, threadwise_ops, open_opts)?;
+
+        if options.verbose {
+            for mut program in skel.open_object_mut().progs_mut() {
+                program.set_log_level(VERIFIER_STATISTICS);
+            }
+        }
 
         let nr_cpus = u32::try_from(*scx_utils::NR_CPU_IDS)?;
         ensure!(

@@ -79,8 +79,13 @@ static void set_boosts(s32 nr_ready)
 	boosts.senior_ns = boost_beside(tunables.senior_boost_ns, nr_waiting);
 }
 
-/* Counts the ready tasks of some CPUs more. When it has been at all of them, it sets the boosts. */
-static void count_ready(void)
+/*
+ * Counts the ready tasks of some CPUs more. When it has been at all of them, it sets the boosts.
+ *
+ * What the timer calls is not static: the verifier looks at such a function once, for all arguments, not
+ * anew with every state of its callers, which made loading take three times as long.
+ */
+__noinline int count_ready(void)
 {
 	struct cpu_ctx *cctx;
 	u32 i;
@@ -95,44 +100,55 @@ static void count_ready(void)
 			rotation_state.nr_ready = 0;
 		}
 	}
+	return 0;
 }
 
 /* Whether the timer runs, and the key of whom it looks after. Who is queued before that has it look soon. */
 bool rotation_armed;
 u64 armed_key;
 
-/* The position of a running task, with what it ran since the kernel last accounted for it. */
-static bool look_at_running(struct task_struct *p, u64 now, struct tw_task *task)
+/*
+ * The position of what runs on a CPU, with what it ran since the kernel last accounted for it, and whether it
+ * may run only there.
+ */
+static bool look_at_running(s32 cpu, u64 now, struct tw_task *task, bool *bound)
 {
-	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
-	s64 ahead_ns = now - p->se.exec_start;
+	struct task_struct *p = running_on(cpu);
+	struct task_ctx *tctx = p ? bpf_task_storage_get(&task_ctxs, p, 0, 0) : NULL;
+	s64 ahead_ns;
 
-	if (!tctx)
+	if (!p || !tctx)
 		return false;
 	/* exec_start is another CPU's clock. */
-	look_at(p, tctx, ahead_ns > 0 ? ahead_ns : 0, nr_waiting_at(scx_bpf_task_cpu(p)), false, task);
+	ahead_ns = now - p->se.exec_start;
+	look_at(p, tctx, ahead_ns > 0 ? ahead_ns : 0, nr_waiting_at(cpu), false, task);
+	*bound = p->nr_cpus_allowed == 1;
 	return true;
 }
 
 /* Kicks a CPU if its task is due to make way for one that waits under this key, and may be bound to it. */
-static void kick_if_due(s32 cpu, u64 key, bool bound, u64 now)
+__noinline int kick_if_due(s32 cpu, u64 key, bool waiting_is_bound, u64 now)
 {
-	struct task_struct *running = running_on(cpu);
 	struct tw_task task;
+	bool found, bound;
 	u64 in_ns;
 
-	if (!running || !look_at_running(running, now, &task))
-		return;
+	bpf_rcu_read_lock();
+	found = look_at_running(cpu, now, &task, &bound);
+	bpf_rcu_read_unlock();
+	if (!found)
+		return 0;
 	in_ns = due_in(&task, key);
-	if (in_ns && !(bound && makes_room(&task, running->nr_cpus_allowed == 1, true))) {
+	if (in_ns && !makes_room(&task, bound, waiting_is_bound)) {
 		if (in_ns < rotation_state.in_ns)
 			rotation_state.in_ns = in_ns;
-		return;
+		return 0;
 	}
-	if (!rotation_state.kicks)
-		return;
-	rotation_state.kicks--;
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	if (rotation_state.kicks) {
+		rotation_state.kicks--;
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	}
+	return 0;
 }
 
 /* Kicks the CPUs whose tasks are due to make way for the first task of this queue. */
@@ -153,27 +169,39 @@ static void rotate_for(s32 queue, u64 key)
 	}
 }
 
-/* Looks at the first task of a queue. */
-static void look_at_queue(s32 queue)
+/* The key of the first task of a queue, and whether it may run only there; false if no CPU has to be kicked
+ * for it. */
+static bool look_at_first(s32 queue, u64 *key, bool *bound)
 {
 	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(queue);
+
+	if (!first || !waiting_key(first, key))
+		return false;
+	rotation_state.waiting = true;
+	*bound = first->nr_cpus_allowed == 1;
+	/* A CPU may have gone idle just as this was queued. */
+	return !kick_idle_for(first);
+}
+
+/* Looks at the first task of a queue. */
+__noinline int look_at_queue(s32 queue)
+{
+	bool waits, bound;
 	u64 key;
 
-	if (!first || !waiting_key(first, &key))
-		return;
-	rotation_state.waiting = true;
-	/* A CPU may have gone idle just as this was queued. */
-	if (kick_idle_for(first))
-		return;
+	bpf_rcu_read_lock();
+	waits = look_at_first(queue, &key, &bound);
+	bpf_rcu_read_unlock();
+	if (!waits)
+		return 0;
 	rotation_state.kicks++;
-	if (first->nr_cpus_allowed == 1) {
+	if (bound) {
 		kick_if_due(queue, key, true, scx_bpf_now());
-		return;
-	}
-	if (rotation_state.queue < 0 || tw_before(key, rotation_state.key)) {
+	} else if (rotation_state.queue < 0 || tw_before(key, rotation_state.key)) {
 		rotation_state.queue = queue;
 		rotation_state.key = key;
 	}
+	return 0;
 }
 
 static void start_timer(struct rotation *rotation, u64 key, u64 in_ns)
@@ -223,15 +251,15 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	rotation_state.kicks = 0;
 	rotation_state.in_ns = TW_ROTATION_MAX_NS;
 	count_ready();
-	bpf_rcu_read_lock();
 	look_at_queues();
 	if (rotation_state.queue >= 0) {
 		/* The program that is senior now takes all its CPUs at once. */
 		if (senior != senior_tgid)
 			rotation_state.kicks = nr_cpus;
+		bpf_rcu_read_lock();
 		rotate_for(rotation_state.queue, rotation_state.key);
+		bpf_rcu_read_unlock();
 	}
-	bpf_rcu_read_unlock();
 	/*
 	 * A task that found the timer armed may not have been in its queue yet; and there may be more queues
 	 * than it looked at. But bits over empty queues must not keep the timer of an idle machine running.
