@@ -9,7 +9,7 @@
  * beyond is lost, is counted as lost, and voids the measurement.
  *
  * Arguments: rates=K0:K1:... (thousands of instructions per second, one a vCPU),
- *            stats=FILE (where the counters of struct vcpu are mapped for the lab to read),
+ *            stats=FILE (struct shared, mapped for the lab to read the counters and set the speeds in force),
  *            quantum=N (instructions, default 20000).
  *
  * QEMU's header is not packaged, so what is used of plugin API version 4 (QEMU 9.1 and later,
@@ -81,7 +81,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = 4;
  */
 #define PAUSE_INSNS 60
 
-/* What the lab reads: one a vCPU. The layout is that of crates/lab/src/governor.rs. */
+/* What the lab reads: one a vCPU. */
 struct counters {
 	uint64_t instructions;
 	uint64_t quanta;
@@ -92,6 +92,16 @@ struct counters {
 	/* What the executed instructions take at the vCPU's rate. */
 	uint64_t busy_ns;
 	uint64_t pad[3];
+};
+
+/* What is shared with the lab. The layout is that of crates/lab/src/governor.rs. */
+struct shared {
+	struct counters vcpus[MAX_VCPUS];
+	/*
+	 * The lab sets this while programs run. Until then, while the guest boots or the verifier looks at a
+	 * scheduler, vCPUs are as fast as the host, and nothing is counted.
+	 */
+	uint64_t governed;
 };
 
 /* The governor's own state of a vCPU; only its thread touches it. */
@@ -105,8 +115,8 @@ struct count {
 };
 
 static struct vcpu vcpus[MAX_VCPUS];
-static struct counters private_counters[MAX_VCPUS];
-static struct counters *counters = private_counters;
+static struct shared unshared = { .governed = 1 };
+static struct shared *shared = &unshared;
 static struct qemu_plugin_scoreboard *counts;
 static uint64_t quantum = 20000;
 
@@ -131,7 +141,7 @@ static void sleep_until(uint64_t ps)
 static uint64_t settle(unsigned int index)
 {
 	struct count *count = qemu_plugin_scoreboard_find(counts, index);
-	struct counters *c = &counters[index];
+	struct counters *c = &shared->vcpus[index];
 	uint64_t took_ps = count->insns * vcpus[index].ps_per_insn;
 
 	c->instructions += count->insns;
@@ -148,22 +158,38 @@ static void write_off(unsigned int index, uint64_t now)
 
 	if (vcpus[index].clock_ps >= allowed)
 		return;
-	counters[index].lost_ns += (allowed - vcpus[index].clock_ps) / PS_PER_NS;
+	shared->vcpus[index].lost_ns += (allowed - vcpus[index].clock_ps) / PS_PER_NS;
 	vcpus[index].clock_ps = allowed;
+}
+
+/* Whether the vCPU has no speed for now. It begins with what it does from here on when it gets one. */
+static bool is_free(unsigned int index)
+{
+	struct count *count = qemu_plugin_scoreboard_find(counts, index);
+
+	if (__atomic_load_n(&shared->governed, __ATOMIC_RELAXED))
+		return false;
+	count->insns = 0;
+	vcpus[index].clock_ps = now_ps();
+	return true;
 }
 
 static void quantum_over(unsigned int index, void *data)
 {
-	uint64_t took_ps = settle(index), now = now_ps();
+	uint64_t took_ps, now;
 
 	(void)data;
-	counters[index].quanta++;
+	if (is_free(index))
+		return;
+	took_ps = settle(index);
+	now = now_ps();
+	shared->vcpus[index].quanta++;
 	if (vcpus[index].clock_ps > now) {
 		sleep_until(vcpus[index].clock_ps);
 		return;
 	}
 	if (now - vcpus[index].clock_ps > took_ps)
-		counters[index].late_quanta++;
+		shared->vcpus[index].late_quanta++;
 	write_off(index, now);
 }
 
@@ -206,6 +232,8 @@ static void vcpu_started(qemu_plugin_id_t id, unsigned int index)
 static void vcpu_idle(qemu_plugin_id_t id, unsigned int index)
 {
 	(void)id;
+	if (is_free(index))
+		return;
 	settle(index);
 	write_off(index, now_ps());
 }
@@ -240,18 +268,18 @@ static int parse_rates(const char *text, int nr_vcpus)
 	return *text ? fail("rates= names more vCPUs than there are", text) : 0;
 }
 
-static int map_counters(const char *path)
+static int map_shared(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT, 0600);
 	void *map;
 
-	if (fd < 0 || ftruncate(fd, sizeof(private_counters)) < 0)
+	if (fd < 0 || ftruncate(fd, sizeof(struct shared)) < 0)
 		return fail("cannot create", path);
-	map = mmap(NULL, sizeof(private_counters), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	map = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (map == MAP_FAILED)
 		return fail("cannot map", path);
-	counters = map;
+	shared = map;
 	return 0;
 }
 
@@ -268,7 +296,7 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
 				return -1;
 			rated = true;
 		} else if (!strncmp(argv[i], "stats=", 6)) {
-			if (map_counters(argv[i] + 6) < 0)
+			if (map_shared(argv[i] + 6) < 0)
 				return -1;
 		} else if (!strncmp(argv[i], "quantum=", 8)) {
 			quantum = strtoull(argv[i] + 8, NULL, 10);

@@ -18,7 +18,7 @@ const STATE: &str = "/sys/kernel/sched_ext/state";
 const OPS: &str = "/sys/kernel/sched_ext/root/ops";
 const SEQ: &str = "/sys/kernel/sched_ext/enable_seq";
 const SCHEDULER_LOG: &str = "/tmp/scheduler.log";
-/// Under a slow clock the verifier takes seconds.
+/// Emulated, the verifier takes seconds.
 const ENABLE_DEADLINE: Duration = Duration::from_secs(90);
 /// How much of a log is worth showing.
 const LOG_TAIL: usize = 4000;

@@ -4,16 +4,18 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use memmap2::Mmap;
+use memmap2::MmapMut;
 use threadwise_machine::Machine;
 
 use crate::error::{Error, io_error};
 
 const SOURCE: &str = include_str!("../../../lab/corespeed.c");
-/// The layout of `struct counters` in the plugin: eight words a vCPU, for at most so many.
+/// The layout of `struct shared` in the plugin: eight words a vCPU, for at most so many, then whether they are governed.
 const WORDS: usize = 8;
 const MAX_VCPUS: usize = 256;
+const GOVERNED: usize = MAX_VCPUS * WORDS;
 
 /// Compiles the plugin into `folder`.
 ///
@@ -63,7 +65,7 @@ pub fn rates(machine: &Machine, mips: Option<u32>) -> Result<Vec<u64>, Error> {
 
 /// The plugin's counters, as it writes them.
 pub struct Counters {
-    map: Mmap,
+    map: MmapMut,
 }
 
 /// What the governor counted, over all vCPUs.
@@ -87,19 +89,31 @@ impl Counters {
     /// # Errors
     /// If it cannot be created.
     pub fn create(path: &Path) -> Result<Self, Error> {
-        let file = File::create_new(path).map_err(io_error("create", path))?;
-        file.set_len((MAX_VCPUS * WORDS * size_of::<u64>()) as u64)
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .map_err(io_error("create", path))?;
+        file.set_len(((GOVERNED + 1) * size_of::<u64>()) as u64)
             .map_err(io_error("size", path))?;
-        let file = File::open(path).map_err(io_error("open", path))?;
         // SAFETY: the plugin keeps the file's size; single words are read, and that they change is the point.
-        let map = unsafe { Mmap::map(&file) }.map_err(io_error("map", path))?;
+        let map = unsafe { MmapMut::map_mut(&file) }.map_err(io_error("map", path))?;
         Ok(Self { map })
+    }
+
+    /// Sets the CPUs' speeds in force, or lets them run as fast as the host, uncounted.
+    pub fn govern(&mut self, governed: bool) {
+        let word = self.map[GOVERNED * size_of::<u64>()..].as_mut_ptr().cast();
+        // SAFETY: within the map, and aligned because the map is to a page; the plugin only reads it.
+        let word = unsafe { AtomicU64::from_ptr(word) };
+        word.store(u64::from(governed), Ordering::Relaxed);
     }
 
     /// The counts up to now.
     pub fn totals(&self) -> Totals {
         let words: Vec<u64> = self
-            .map
+            .map[..GOVERNED * size_of::<u64>()]
             .chunks_exact(8)
             .map(|bytes| u64::from_le_bytes(bytes.try_into().expect("chunks of eight bytes")))
             .collect();
