@@ -169,8 +169,8 @@ static inline u64 tw_vtime_span(const struct tw_run *run, const struct tw_tunabl
  * Keeps a vtime near the current one, `now`: within its span, and a boost for the senior program. Those that
  * are boosted less fall behind by the difference, which is no credit to be taken from them: they would
  * have to wait for it again each time. A task that `woke` brings none but a window's, and keeps its debt.
- * What a serial task ran ahead because of its boost is forgiven, but for a window for each that waits, or
- * the main thread of a program, which runs in both phases, would use its boost up and then be held back.
+ * What a serial task ran ahead because of its boost is forgiven, but for a window's time for each that waits,
+ * or the main thread of a program, which runs in both phases, would use its boost up and then be held back.
  *
  * What counts is the time for which the credit is good, which the weight multiplies: a newcomer waits for a
  * lag, 10 ms of each that waits, and a difference of boosts of each, whoever they are.
@@ -181,7 +181,8 @@ static inline u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, e
 	u64 span_ns = tw_vtime_span(run, tun);
 	u64 outrun_ns = tw_boost_most(boosts) - tw_boost_of(class, boosts);
 	u64 behind_ns = woke ? tun->vtime_window_ns : tw_scale_heavy(span_ns + outrun_ns, run->weight);
-	u64 forgiven_ns = tun->vtime_window_ns * (run->nr_waiting + 1);
+	u64 forgiven_ns = tw_vtime_charge(0, tun->vtime_window_ns * (run->nr_waiting + 1), run->weight,
+					  TW_CAPACITY_ONE);
 	u64 ahead_ns = tw_scale_heavy(span_ns, run->weight);
 
 	if (class <= TW_CLASS_SERIAL && forgiven_ns < ahead_ns)

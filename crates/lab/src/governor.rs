@@ -112,8 +112,7 @@ impl Counters {
 
     /// The counts up to now.
     pub fn totals(&self) -> Totals {
-        let words: Vec<u64> = self
-            .map[..GOVERNED * size_of::<u64>()]
+        let words: Vec<u64> = self.map[..GOVERNED * size_of::<u64>()]
             .chunks_exact(8)
             .map(|bytes| u64::from_le_bytes(bytes.try_into().expect("chunks of eight bytes")))
             .collect();

@@ -164,6 +164,10 @@ fn what_was_run_under_the_serial_boost_is_forgiven() {
     assert_eq!(bound(60 * MS, Class::Serial), 60 * MS, "nothing is given");
     assert_eq!(bound(140 * MS, Class::Senior), 140 * MS);
     assert_eq!(bound(140 * MS, Class::Parallel), 140 * MS);
+    // Time, not vtime, or a light one would be forgiven all it runs.
+    let light = Run { weight: 25, ..ALONE };
+    let kept = t.vtime_bound(140 * MS, &light, 100 * MS, Class::Serial, false, &boosts(0));
+    assert_eq!(kept, 104 * MS);
 }
 
 #[test]

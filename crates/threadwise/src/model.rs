@@ -26,7 +26,7 @@ pub enum Command {
     Table(TableOptions),
     /// Predict throughput, fairness and idle time of programs that run together, under each policy
     ///
-    /// Cores are shared continuously and without cost (fluid model), so a scheduler comes near these figures at best.
+    /// Cores are shared continuously and without cost (fluid model), so a scheduler that follows the policy comes near these figures at best.
     Joint(JointOptions),
 }
 
@@ -44,9 +44,9 @@ pub struct TableOptions {
     #[arg(long, default_value = "1", value_parser = rational)]
     asymmetry: Rational,
 
-    /// Programs that run together, k: tables 4 and 6
-    #[arg(long, default_value_t = 2)]
-    programs: u32,
+    /// Programs that run together, k: tables 4 and 6 only, where it is 2 unless given
+    #[arg(long)]
+    programs: Option<u32>,
 
     /// How to print it
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -64,8 +64,8 @@ pub struct JointOptions {
     #[arg(long, default_value_t = 8)]
     cores: u32,
 
-    /// How many times faster one of them is, a
-    #[arg(long, default_value_t = 1.0)]
+    /// How many times faster one of them is, a: 1 to 64
+    #[arg(long, default_value_t = 1.0, value_parser = up_to_64)]
     asymmetry: f64,
 
     /// How the lengths of phases are distributed
@@ -92,7 +92,15 @@ pub fn run(command: Command) -> Result<ExitCode> {
 
 fn print_table(options: &TableOptions) -> Result<()> {
     let machine = Machine::new(options.cores, options.asymmetry.clone())?;
-    let table = Table::new(options.table, &machine, options.programs)?;
+    let among_many = matches!(options.table, 4 | 6);
+    if options.programs.is_some() && !among_many {
+        bail!(
+            "table {} is about two programs: --programs is for 4 and 6",
+            options.table
+        );
+    }
+    let programs = options.programs.unwrap_or(2);
+    let table = Table::new(options.table, &machine, programs)?;
     if options.format == Format::Json {
         #[derive(Serialize)]
         struct Json<'a> {
@@ -107,28 +115,21 @@ fn print_table(options: &TableOptions) -> Result<()> {
             schema: "threadwise.model.table/1",
             cores: options.cores,
             asymmetry: options.asymmetry.to_string(),
-            programs: options.programs,
+            programs,
             table: &table,
         };
         println!("{}", serde_json::to_string_pretty(&json)?);
         return Ok(());
     }
     println!("Table {}: {} [computed]", table.table, table.title);
-    println!(
-        "n = {}, a = {}, k = {}",
-        options.cores, options.asymmetry, options.programs
-    );
-    let columns = table
-        .rows
-        .iter()
-        .flat_map(|row| &row.cells)
-        .map(|cell| cell.column);
-    let mut header = vec!["case"];
-    columns.for_each(|column| {
-        if !header.contains(&column) {
-            header.push(column);
-        }
-    });
+    let among = if among_many {
+        format!(", k = {programs}")
+    } else {
+        String::new()
+    };
+    println!("n = {}, a = {}{among}", options.cores, options.asymmetry);
+    let columns = table.rows[0].cells.iter().map(|cell| cell.column);
+    let header: Vec<_> = std::iter::once("case").chain(columns).collect();
     let rows = table.rows.iter().map(|row| {
         let values = row
             .cells
@@ -167,9 +168,13 @@ fn predict(options: &JointOptions) -> Result<Vec<Prediction>> {
         let unknown = predictions
             .first()
             .map_or(played.outcome.total, |first| first.outcome.total);
-        let fairness = match options.ratios.len() {
-            1 => 1.0,
-            _ => fairness(&played.outcome.speedups())?,
+        let speedups = played.outcome.speedups();
+        let fairness = if speedups.len() == 1 {
+            1.0
+        } else if speedups.contains(&0.0) {
+            0.0 // one starves
+        } else {
+            fairness(&speedups)?
         };
         predictions.push(Prediction {
             policy,
@@ -253,6 +258,13 @@ fn lines<H: ToString>(header: &[H], rows: impl IntoIterator<Item = Vec<String>>)
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
+}
+
+fn up_to_64(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(number) if (1.0..=64.0).contains(&number) => Ok(number),
+        _ => Err(String::from("it must be 1 (equal cores) to 64")),
+    }
 }
 
 /// Rounded to tenths, without a negative zero.

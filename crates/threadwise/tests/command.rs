@@ -214,6 +214,8 @@ fn model_prints_tables_exactly_and_refuses_what_they_are_not_about() {
         (&["table", "1", "--asymmetry", "1/0"], "is no number"),
         (&["table", "1", "--asymmetry", "1.x"], "is no number"),
         (&["joint", "1:1", "--cores", "0"], "0 cores"),
+        (&["table", "1", "--programs", "3"], "4 and 6"),
+        (&["joint", "1:1", "--asymmetry", "1e6"], "1 (equal cores) to 64"),
         (&["joint"], "required"),
     ] {
         let wrong = threadwise(&[&["model"], args].concat());
@@ -224,6 +226,11 @@ fn model_prints_tables_exactly_and_refuses_what_they_are_not_about() {
             text(&wrong.stderr)
         );
     }
+    let starved = json(&["joint", "--cores", "2", "1:inf", "1:inf", "1:1"]);
+    assert_eq!(
+        starved["policies"][1]["fairness"], 0.0,
+        "serial boost with as many serial programs as cores"
+    );
     let joint = json(&["joint", "1:1", "1:1"]);
     let policies = joint["policies"].as_array().unwrap();
     let number = |policy: usize, field: &str| policies[policy][field].as_f64().unwrap();

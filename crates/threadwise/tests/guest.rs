@@ -298,29 +298,47 @@ fn no_cpu_lags_beyond_the_watchdog() {
     );
 }
 
-/// The work of a parallel program over that of an equal one at nice 5.
-fn work_over_nice_5(scheduler: &str, expected: std::ops::Range<f64>) -> f64 {
-    let body = script(
+/// The work of so many programs over that of as many equal ones at nice 5.
+fn work_over_nice_5(programs: usize, options: &str, scheduler: &str, expected: std::ops::Range<f64>) -> f64 {
+    let body = script(&format!(
         r#"
-        busy() { threadwise bench synthetic --threads 8 "$@"; }
-        busy --ratio inf:1 --phase-units 50000 --duration 6 --format json >/tmp/a & A=$!
-        sh -c "busybox renice -n 5 \$\$ >/dev/null; exec threadwise bench synthetic --ratio inf:1 --phase-units 50000 --threads 8 --duration 6 --format json" >/tmp/b & B=$!
-        wait $A $B; busybox cat /tmp/a /tmp/b
-        "#,
-    );
-    let done = work(&stdout(measured(Some(scheduler), &[], &body, |done| {
-        expected.contains(&(done[0] / done[1]))
-    })));
-    done[0] / done[1]
+        bench="threadwise bench synthetic {options} --duration 6 --format json"
+        for i in $(busybox seq {programs}); do
+            $bench >/tmp/a.$i &
+            sh -c "busybox renice -n 5 \$\$ >/dev/null; exec $bench" >/tmp/b.$i &
+        done
+        wait; busybox cat /tmp/a.* /tmp/b.*
+        "#
+    ));
+    let ratio = |done: &[f64]| {
+        let (even, nice) = done.split_at(programs);
+        even.iter().sum::<f64>() / nice.iter().sum::<f64>()
+    };
+    let output = measured(Some(scheduler), &[], &body, |done| {
+        done.len() == 2 * programs && expected.contains(&ratio(done))
+    });
+    let done = work(&stdout(output));
+    assert_eq!(done.len(), 2 * programs);
+    ratio(&done)
+}
+
+/// nice 5 has 335/1024 of the weight of nice 0 (kernel/sched/core.c, sched_prio_to_weight): 3.06 to 1.
+fn check_weights(programs: usize, options: &str) {
+    let ratio = work_over_nice_5(programs, options, "scx_threadwise", 2.0..4.5);
+    assert!((2.0..4.5).contains(&ratio), "{ratio}");
+    let without = "scx_threadwise --inject-fault weightless";
+    let weightless = work_over_nice_5(programs, options, without, 0.0..2.0);
+    assert!(weightless < 2.0, "{weightless} although nice values do not count");
 }
 
 #[test]
 fn parallel_programs_share_by_weight() {
-    // nice 5 has 335/1024 of the weight of nice 0 (kernel/sched/core.c, sched_prio_to_weight): 3.06 to 1.
-    let ratio = work_over_nice_5("scx_threadwise", 2.0..4.5);
-    assert!((2.0..4.5).contains(&ratio), "{ratio}");
-    let weightless = work_over_nice_5("scx_threadwise --inject-fault weightless", 0.0..2.0);
-    assert!(weightless < 2.0, "{weightless} although nice values do not count");
+    check_weights(1, "--ratio inf:1 --phase-units 50000 --threads 8");
+}
+
+#[test]
+fn serial_programs_share_by_weight() {
+    check_weights(8, "--ratio 1:inf --phase-units 500 --threads 1");
 }
 
 /// What programs get beside 80 serial ones, ten times as many as there are CPUs, eight of those at nice 5.

@@ -195,7 +195,8 @@ impl Machine {
     }
 
     /// The worst and the best speedup of a program in this phase beside k - 1 others, whatever those do (Tables 4 and
-    /// 6, which give no average). `programs` is k, 2 to n.
+    /// 6, which give no average). `programs` is k, 2 to n. With [`Scheduler::Proposed`] the best of a parallel program is
+    /// that beside serial ones, as printed; on machines where 2a > n it has more beside parallel ones (Table 5).
     ///
     /// # Errors
     /// If `programs` is out of range.

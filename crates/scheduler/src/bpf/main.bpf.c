@@ -153,6 +153,8 @@ static s32 queue_before(struct task_struct *prev, struct tw_task *task, s32 own,
 	struct task_struct *theirs = other < 0 ? NULL : __COMPAT_scx_bpf_dsq_peek(other);
 	u64 my_key = 0, their_key = 0;
 
+	if (theirs && !bpf_cpumask_test_cpu(own, theirs->cpus_ptr))
+		theirs = NULL;
 	if (mine && makes_room(task, prev->nr_cpus_allowed == 1, mine->nr_cpus_allowed == 1))
 		return own;
 	if (mine && !waiting_key(mine, &my_key))
