@@ -31,7 +31,7 @@ pub struct Options {
     #[arg(long, default_value_t = 1_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     pub rotate_us: u64,
 
-    /// How far ahead the tasks of the senior parallel program are placed, in microseconds
+    /// How far ahead the tasks of the senior parallel program are placed, in microseconds; less where many wait
     #[arg(long, default_value_t = 100_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=500_000))]
     pub senior_boost_us: u64,
 
