@@ -26,7 +26,8 @@ pub enum Command {
     Table(TableOptions),
     /// Predict throughput, fairness and idle time of programs that run together, under each policy
     ///
-    /// Cores are shared continuously and without cost (fluid model), so a scheduler that follows the policy comes near these figures at best.
+    /// Cores are shared continuously and without cost (fluid model), so a scheduler that follows the policy comes
+    /// near these figures at best.
     Joint(JointOptions),
 }
 

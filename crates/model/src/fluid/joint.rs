@@ -60,7 +60,7 @@ impl Joint {
         (0..self.programs)
             .filter(|program| !self.is_parallel(*program))
             .for_each(|program| speeds[program] = for_serial / f64::from(serial));
-        let rest = machine.fastest(machine.cores) - for_serial;
+        let rest = machine.all() - for_serial;
         self.divide(rest, policy, &mut speeds);
         speeds
     }

@@ -76,7 +76,7 @@ impl Machine {
     /// share of the work).
     pub fn alone(self, ratio: Ratio) -> f64 {
         let round = self.mean_units(ratio);
-        let time = round.parallel / self.fastest(self.cores) + round.serial / self.asymmetry;
+        let time = round.parallel / self.all() + round.serial / self.asymmetry;
         (round.parallel + round.serial) / time
     }
 

@@ -42,7 +42,7 @@ const CASES: [&str; 4] = ["(S,S)", "(S,P)", "(P,S)", "(P,P)"];
 impl Cell {
     /// The nearest floating-point number.
     pub fn decimal(&self) -> f64 {
-        self.value.to_f64().unwrap_or(f64::NAN)
+        decimal(&self.value)
     }
 }
 
@@ -125,6 +125,10 @@ fn among(machine: &Machine, programs: u32, scheduler: Scheduler) -> Result<Vec<R
         .collect()
 }
 
+fn decimal(value: &BigRational) -> f64 {
+    value.to_f64().unwrap_or(f64::NAN)
+}
+
 /// As `"exact": "9/16"` and the nearest `"value": 0.5625`.
 fn exact_and_decimal<S: Serializer>(value: &BigRational, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
@@ -134,7 +138,7 @@ fn exact_and_decimal<S: Serializer>(value: &BigRational, serializer: S) -> Resul
     }
     Both {
         exact: value.to_string(),
-        value: value.to_f64().unwrap_or(f64::NAN),
+        value: decimal(value),
     }
     .serialize(serializer)
 }

@@ -4,7 +4,6 @@
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::One;
-use serde::{Deserialize, Serialize};
 
 use super::Error;
 
@@ -17,7 +16,7 @@ pub struct Machine {
 }
 
 /// What a program does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// One thread is ready.
     Serial,
@@ -26,7 +25,7 @@ pub enum Phase {
 }
 
 /// What two programs do, the one whose speedup is asked for first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Joint {
     /// Of program A.
     pub a: Phase,
@@ -35,7 +34,7 @@ pub struct Joint {
 }
 
 /// Who assigns threads to cores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduler {
     /// Knows no phases: all threads are equal, and all ways to place them on the cores.
     Baseline,
