@@ -17,14 +17,15 @@
 /* The weight of a nice-0 task (kernel/sched/ext.c, SCX weights: 1 to 10000). */
 #define TW_WEIGHT_ONE 100
 
+/* Heavier tasks, about those of nice -10, keep less of what others are boosted more: newcomers wait for it.
+ */
+#define TW_WEIGHT_HEAVY 1000
+
 /* The capacity of the fastest CPU (Documentation/scheduler/sched-capacity.rst). */
 #define TW_CAPACITY_ONE 1024
 
 /* CPUs that one serial wake-up looks at, at most. */
 #define TW_VICTIM_SCAN 64
-
-/* As many waiting tasks for each CPU halve a boost twice. */
-#define TW_BOOST_SHARES 2
 
 /* What a task gets at once where nobody waits: 20 ms. */
 #define TW_SLICE_ALONE_NS (20ULL * 1000 * 1000)
@@ -59,18 +60,16 @@ struct tw_tunables {
 	u64 vtime_lag_ns;
 	/* At most so many ready threads, and the thread group is serial. */
 	u32 serial_threshold;
+	/* As many tasks waiting in a queue, beyond the first, halve a boost twice; 1 to 65535. */
+	u32 boost_shares;
 };
 
 /* A task as the ordering sees it. */
 struct tw_task {
 	u64 vtime;
 	enum tw_class class;
-};
-
-/* How far ahead of their vtimes tasks are placed as things stand now (tw_boost). */
-struct tw_boosts {
-	u64 serial_ns;
-	u64 senior_ns;
+	/* Tasks that wait in the queue of its CPU. */
+	u32 nr_waiting;
 };
 
 static inline bool tw_before(u64 a, u64 b)
@@ -102,34 +101,47 @@ static inline u64 tw_vtime_charge(u64 vtime, u64 ran_ns, u32 weight, u32 capacit
 }
 
 /*
- * A boost where so many tasks wait for each CPU, on the mean over the machine. Who goes first matters where
- * CPUs run out of work; with many more tasks than CPUs none does, and boosted tasks only keep the others
- * waiting. All of those on a CPU together do so for half of boost_ns at most (nr_waiting times the result,
- * which is largest for TW_BOOST_SHARES), however many they are. One number serves all CPUs, or a task alone
- * on its CPU would go before all that wait elsewhere.
+ * A boost beside so many tasks that wait in a queue. Who goes first matters where CPUs run out of work; with
+ * many more tasks than CPUs none does, and boosted tasks only keep the others waiting. So from the second one
+ * on boosts shrink: with boost_shares of 4, all of those in a queue together keep others waiting for 4/3 of
+ * boost_ns at most (nr_waiting times the result, which is largest for 3), however many they are.
+ *
+ * Two tasks are compared beside the longer of the queues that they come from, or one that is alone on its CPU
+ * would go before all that wait elsewhere.
  */
-static inline u64 tw_boost(u64 boost_ns, u32 nr_waiting)
+static inline u64 tw_boost(u64 boost_ns, u32 nr_waiting, const struct tw_tunables *tun)
 {
-	u64 shares = TW_BOOST_SHARES + (u64)nr_waiting;
+	u32 nr_others = nr_waiting ? nr_waiting - 1 : 0;
+	u64 shares = tun->boost_shares ? tun->boost_shares : 1, ratio = (shares << 16) / (shares + nr_others);
 
-	return boost_ns * TW_BOOST_SHARES / shares * TW_BOOST_SHARES / shares;
+	return (boost_ns * ratio >> 16) * ratio >> 16;
 }
 
-static inline u64 tw_boost_of(enum tw_class class, const struct tw_boosts *boosts)
+/* What a distance in vtime comes to for tasks heavier than this: there it is good for the same time. */
+static inline u64 tw_scale_beyond(u32 most, u64 distance_ns, u32 weight)
+{
+	return weight > most ? distance_ns * most / weight : distance_ns;
+}
+
+/* How far ahead of its vtime a task of this class is placed, beside so many that wait. */
+static inline u64 tw_boost_of(enum tw_class class, u32 nr_waiting, const struct tw_tunables *tun)
 {
 	switch (class) {
 	case TW_CLASS_PARALLEL:
 		return 0;
 	case TW_CLASS_SENIOR:
-		return boosts->senior_ns;
+		return tw_boost(tun->senior_boost_ns, nr_waiting, tun);
 	default:
-		return boosts->serial_ns;
+		return tw_boost(tun->serial_boost_ns, nr_waiting, tun);
 	}
 }
 
-static inline u64 tw_boost_most(const struct tw_boosts *boosts)
+/* The largest boost beside so many. */
+static inline u64 tw_boost_most(u32 nr_waiting, const struct tw_tunables *tun)
 {
-	return boosts->serial_ns > boosts->senior_ns ? boosts->serial_ns : boosts->senior_ns;
+	u64 boost_ns = tun->serial_boost_ns;
+
+	return tw_boost(boost_ns > tun->senior_boost_ns ? boost_ns : tun->senior_boost_ns, nr_waiting, tun);
 }
 
 /* What a task ran since its vtime was last brought up to date. */
@@ -146,12 +158,6 @@ struct tw_run {
 	u32 nr_waiting;
 	bool slept;
 };
-
-/* What a distance in vtime comes to for this weight if it is good for so much time at most. */
-static inline u64 tw_scale_heavy(u64 time_ns, u32 weight)
-{
-	return weight > TW_WEIGHT_ONE ? time_ns * TW_WEIGHT_ONE / weight : time_ns;
-}
 
 /*
  * How far from the current vtime this task may be. CPUs whose load differs drift apart, and a task may be
@@ -173,23 +179,26 @@ static inline u64 tw_vtime_span(const struct tw_run *run, const struct tw_tunabl
  * or the main thread of a program, which runs in both phases, would use its boost up and then be held back.
  *
  * What counts is the time for which the credit is good, which the weight multiplies: a newcomer waits for a
- * lag, 10 ms of each that waits, and a difference of boosts of each, whoever they are.
+ * lag, 10 ms of each that waits, and 13 times a boost at most, whoever they are.
  */
 static inline u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, enum tw_class class, bool woke,
-				 const struct tw_boosts *boosts, const struct tw_tunables *tun)
+				 const struct tw_tunables *tun)
 {
 	u64 span_ns = tw_vtime_span(run, tun);
-	u64 outrun_ns = tw_boost_most(boosts) - tw_boost_of(class, boosts);
-	u64 behind_ns = woke ? tun->vtime_window_ns : tw_scale_heavy(span_ns + outrun_ns, run->weight);
+	u64 boost_ns = tw_boost_of(class, run->nr_waiting, tun);
+	u64 outrun_ns = tw_boost_most(run->nr_waiting, tun) - boost_ns;
+	u64 behind_ns = woke ? tun->vtime_window_ns :
+			       tw_scale_beyond(TW_WEIGHT_ONE, span_ns, run->weight) +
+					tw_scale_beyond(TW_WEIGHT_HEAVY, outrun_ns, run->weight);
 	u64 forgiven_ns = tw_vtime_charge(0, tun->vtime_window_ns * (run->nr_waiting + 1), run->weight,
 					  TW_CAPACITY_ONE);
-	u64 ahead_ns = tw_scale_heavy(span_ns, run->weight);
+	u64 ahead_ns = tw_scale_beyond(TW_WEIGHT_ONE, span_ns, run->weight);
 
 	if (class <= TW_CLASS_SERIAL && forgiven_ns < ahead_ns)
 		ahead_ns = forgiven_ns;
 	/* Or it would run in place at the end of its span, never overtaken, where many wait. */
 	if (class == TW_CLASS_SENIOR)
-		ahead_ns += boosts->senior_ns;
+		ahead_ns += boost_ns;
 
 	if (tw_before(vtime, now - behind_ns))
 		return now - behind_ns;
@@ -204,30 +213,30 @@ static inline u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, e
  * phase would count as having waited for as long as those that wait.
  */
 static inline u64 tw_vtime_advance(u64 vtime, const struct tw_run *run, u64 now, enum tw_class class,
-				   const struct tw_boosts *boosts, const struct tw_tunables *tun)
+				   const struct tw_tunables *tun)
 {
 	vtime = tw_vtime_charge(vtime, run->before_ns, run->weight, run->capacity);
 	if (run->slept)
-		vtime = tw_vtime_bound(vtime, run, now, class, true, boosts, tun);
+		vtime = tw_vtime_bound(vtime, run, now, class, true, tun);
 	vtime = tw_vtime_charge(vtime, run->since_ns, run->weight, run->capacity);
-	return tw_vtime_bound(vtime, run, now, class, false, boosts, tun);
+	return tw_vtime_bound(vtime, run, now, class, false, tun);
 }
 
 /*
- * The current vtime, `now`, after a task was found running beside nr_waiting in its CPU's queue. It follows
+ * The current vtime, `now`, after a task was found running, and others wait anywhere or not. It follows
  * the foremost, but without what the senior program ran ahead because of its boost, or those that wake
  * up meanwhile would lose their credit. And it does not follow who has a CPU for itself beside others that
  * wait: that runs away from them, the further the less it weighs, and would leave all of them at the end of
  * their span.
  */
-static inline u64 tw_clock(u64 now, const struct tw_task *running, u32 nr_waiting, bool others_wait,
-			   const struct tw_boosts *boosts)
+static inline u64 tw_clock(u64 now, const struct tw_task *running, bool others_wait,
+			   const struct tw_tunables *tun)
 {
 	u64 vtime = running->vtime;
 
 	if (running->class == TW_CLASS_SENIOR)
-		vtime -= boosts->senior_ns;
-	return tw_before(now, vtime) && (nr_waiting || !others_wait) ? vtime : now;
+		vtime -= tw_boost_of(running->class, running->nr_waiting, tun);
+	return tw_before(now, vtime) && (running->nr_waiting || !others_wait) ? vtime : now;
 }
 
 /*
@@ -239,10 +248,27 @@ static inline u64 tw_slice(bool others_wait, const struct tw_tunables *tun)
 	return others_wait || tun->slice_ns > TW_SLICE_ALONE_NS ? tun->slice_ns : TW_SLICE_ALONE_NS;
 }
 
-/* The position of a waiting task among the others. */
-static inline u64 tw_key(const struct tw_task *task, const struct tw_boosts *boosts)
+/* The position of a waiting task in its queue. */
+static inline u64 tw_key(const struct tw_task *task, const struct tw_tunables *tun)
 {
-	return task->vtime - tw_boost_of(task->class, boosts);
+	return task->vtime - tw_boost_of(task->class, task->nr_waiting, tun);
+}
+
+/* How far a task is ahead of another in vtime and boost: before it, and less than 0, if it goes first. */
+static inline s64 tw_ahead(const struct tw_task *task, const struct tw_task *of,
+			   const struct tw_tunables *tun)
+{
+	u32 longer = task->nr_waiting > of->nr_waiting ? task->nr_waiting : of->nr_waiting;
+
+	return (s64)(task->vtime - tw_boost_of(task->class, longer, tun) -
+		     (of->vtime - tw_boost_of(of->class, longer, tun)));
+}
+
+/* Whether one of two waiting tasks goes first. */
+static inline bool tw_goes_first(const struct tw_task *task, const struct tw_task *other,
+				 const struct tw_tunables *tun)
+{
+	return tw_ahead(task, other, tun) < 0;
 }
 
 /* Whether a task of this class ever takes the CPU of a running one. */
@@ -264,32 +290,32 @@ static inline u32 tw_victim_scan(enum tw_class class, u32 nr_cpus)
 
 /* Whether a task that just became ready takes the CPU from the one that runs there. */
 static inline bool tw_preempts(const struct tw_task *waking, const struct tw_task *running,
-			       const struct tw_boosts *boosts)
+			       const struct tw_tunables *tun)
 {
 	if (waking->class == TW_CLASS_KERNEL)
 		return true;
 	if (running->class <= waking->class)
 		return false;
-	return tw_before(tw_key(waking, boosts), tw_key(running, boosts));
+	return tw_goes_first(waking, running, tun);
 }
 
 /*
  * For how long a task may go on before it makes way for the best that waits: until that comes before it
  * by a step of the rotation. In vtime, which is time for a nice-0 task on the fastest CPU; 0: it is due.
  */
-static inline u64 tw_due_in(const struct tw_task *running, u64 waiting_key, const struct tw_boosts *boosts,
+static inline u64 tw_due_in(const struct tw_task *running, const struct tw_task *waiting,
 			    const struct tw_tunables *tun)
 {
-	u64 key = tw_key(running, boosts), until = waiting_key + tun->rotate_ns;
+	s64 left = (s64)tun->rotate_ns - tw_ahead(running, waiting, tun);
 
-	return tw_before(until, key) ? 0 : until - key + 1;
+	return left < 0 ? 0 : (u64)left + 1;
 }
 
 /* Whether a task that has used up its slice makes way for the best that waits. */
-static inline bool tw_yields(const struct tw_task *running, u64 waiting_key, const struct tw_boosts *boosts,
+static inline bool tw_yields(const struct tw_task *running, const struct tw_task *waiting,
 			     const struct tw_tunables *tun)
 {
-	return tw_due_in(running, waiting_key, boosts, tun) == 0;
+	return tw_due_in(running, waiting, tun) == 0;
 }
 
 /*

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 mod ffi {
-    use super::{Boosts, Place, RawGroup, Run, Task, Tunables};
+    use super::{Place, RawGroup, Run, Task, Tunables};
 
     unsafe extern "C" {
         pub fn tw_native_ready_add(group: *const RawGroup) -> u32;
@@ -33,16 +33,9 @@ mod ffi {
             now: u64,
             class: u32,
             woke: u32,
-            boosts: &Boosts,
             tun: &Tunables,
         ) -> u64;
-        pub safe fn tw_native_clock(
-            now: u64,
-            running: &Task,
-            nr_waiting: u32,
-            others_wait: u32,
-            boosts: &Boosts,
-        ) -> u64;
+        pub safe fn tw_native_clock(now: u64, running: &Task, others_wait: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_makes_room(running: &Task, running_is_bound: u32, waiting_is_bound: u32)
         -> u32;
         pub safe fn tw_native_vtime_advance(
@@ -50,25 +43,17 @@ mod ffi {
             run: &Run,
             now: u64,
             class: u32,
-            boosts: &Boosts,
             tun: &Tunables,
         ) -> u64;
         pub safe fn tw_native_slice(others_wait: u32, tun: &Tunables) -> u64;
-        pub safe fn tw_native_boost(boost_ns: u64, nr_waiting: u32) -> u64;
-        pub safe fn tw_native_key(task: &Task, boosts: &Boosts) -> u64;
-        pub safe fn tw_native_preempts(waking: &Task, running: &Task, boosts: &Boosts) -> u32;
-        pub safe fn tw_native_due_in(
-            running: &Task,
-            waiting_key: u64,
-            boosts: &Boosts,
-            tun: &Tunables,
-        ) -> u64;
-        pub safe fn tw_native_yields(
-            running: &Task,
-            waiting_key: u64,
-            boosts: &Boosts,
-            tun: &Tunables,
-        ) -> u32;
+        pub safe fn tw_native_boost(boost_ns: u64, nr_waiting: u32, tun: &Tunables) -> u64;
+        pub safe fn tw_native_key(task: &Task, tun: &Tunables) -> u64;
+        pub safe fn tw_native_goes_first(task: &Task, other: &Task, tun: &Tunables) -> u32;
+        pub safe fn tw_native_may_preempt(class: u32) -> u32;
+        pub safe fn tw_native_victim_scan(class: u32, nr_cpus: u32) -> u32;
+        pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
+        pub safe fn tw_native_due_in(running: &Task, waiting: &Task, tun: &Tunables) -> u64;
+        pub safe fn tw_native_yields(running: &Task, waiting: &Task, tun: &Tunables) -> u32;
     }
 }
 
@@ -194,38 +179,8 @@ pub struct Task {
     pub vtime: u64,
     /// Its class.
     pub class: Class,
-}
-
-/// How far ahead of their vtimes tasks are placed (`struct tw_boosts`), in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct Boosts {
-    /// Serial tasks.
-    pub serial_ns: u64,
-    /// Tasks of the senior parallel program.
-    pub senior_ns: u64,
-}
-
-impl Boosts {
-    /// The task's position among those who wait: the smaller goes first.
-    pub fn key(&self, task: &Task) -> u64 {
-        ffi::tw_native_key(task, self)
-    }
-
-    /// Whether a task that became ready takes the CPU of a running one.
-    pub fn preempts(&self, waking: &Task, running: &Task) -> bool {
-        ffi::tw_native_preempts(waking, running, self) != 0
-    }
-
-    /// The current vtime, `now`, after this task was found running, beside so many that wait for its CPU.
-    pub fn clock(&self, now: u64, running: &Task, nr_waiting: u32, others_wait: bool) -> u64 {
-        ffi::tw_native_clock(now, running, nr_waiting, u32::from(others_wait), self)
-    }
-}
-
-/// A boost of this many nanoseconds where so many tasks wait for each CPU.
-pub fn boost(boost_ns: u64, nr_waiting: u32) -> u64 {
-    ffi::tw_native_boost(boost_ns, nr_waiting)
+    /// Tasks that wait in the queue of its CPU.
+    pub nr_waiting: u32,
 }
 
 /// What a task ran since its vtime was last brought up to date (`struct tw_run`).
@@ -266,6 +221,8 @@ pub struct Tunables {
     pub vtime_lag_ns: u64,
     /// At most so many ready threads, and the thread group is serial.
     pub serial_threshold: u32,
+    /// As many tasks waiting in a queue, beyond the first, halve a boost twice; 1 to 65535.
+    pub boost_shares: u32,
 }
 
 impl Tunables {
@@ -278,21 +235,38 @@ impl Tunables {
     }
 
     /// The vtime, kept near the vtime `now`; with less credit for a task that woke up.
-    pub fn vtime_bound(
-        &self,
-        vtime: u64,
-        run: &Run,
-        now: u64,
-        class: Class,
-        woke: bool,
-        boosts: &Boosts,
-    ) -> u64 {
-        ffi::tw_native_vtime_bound(vtime, run, now, class as u32, u32::from(woke), boosts, self)
+    pub fn vtime_bound(&self, vtime: u64, run: &Run, now: u64, class: Class, woke: bool) -> u64 {
+        ffi::tw_native_vtime_bound(vtime, run, now, class as u32, u32::from(woke), self)
     }
 
     /// The vtime brought up to date, kept near the vtime `now`.
-    pub fn vtime_advance(&self, vtime: u64, run: &Run, now: u64, class: Class, boosts: &Boosts) -> u64 {
-        ffi::tw_native_vtime_advance(vtime, run, now, class as u32, boosts, self)
+    pub fn vtime_advance(&self, vtime: u64, run: &Run, now: u64, class: Class) -> u64 {
+        ffi::tw_native_vtime_advance(vtime, run, now, class as u32, self)
+    }
+
+    /// The current vtime, `now`, after this task was found running, and others wait anywhere or not.
+    pub fn clock(&self, now: u64, running: &Task, others_wait: bool) -> u64 {
+        ffi::tw_native_clock(now, running, u32::from(others_wait), self)
+    }
+
+    /// A boost of this many nanoseconds beside so many tasks that wait in a queue.
+    pub fn boost(&self, boost_ns: u64, nr_waiting: u32) -> u64 {
+        ffi::tw_native_boost(boost_ns, nr_waiting, self)
+    }
+
+    /// The task's position in its queue: the smaller goes first.
+    pub fn key(&self, task: &Task) -> u64 {
+        ffi::tw_native_key(task, self)
+    }
+
+    /// Whether one of two waiting tasks goes first.
+    pub fn goes_first(&self, task: &Task, other: &Task) -> bool {
+        ffi::tw_native_goes_first(task, other, self) != 0
+    }
+
+    /// Whether a task that became ready takes the CPU of a running one.
+    pub fn preempts(&self, waking: &Task, running: &Task) -> bool {
+        ffi::tw_native_preempts(waking, running, self) != 0
     }
 
     /// How long a task runs before those who wait are considered, in nanoseconds.
@@ -300,15 +274,25 @@ impl Tunables {
         ffi::tw_native_slice(u32::from(others_wait), self)
     }
 
-    /// For how many nanoseconds of vtime a task may go on beside one that was queued with `waiting_key`.
-    pub fn due_in(&self, running: &Task, waiting_key: u64, boosts: &Boosts) -> u64 {
-        ffi::tw_native_due_in(running, waiting_key, boosts, self)
+    /// For how many nanoseconds of vtime a task may go on beside a waiting one.
+    pub fn due_in(&self, running: &Task, waiting: &Task) -> u64 {
+        ffi::tw_native_due_in(running, waiting, self)
     }
 
-    /// Whether a task at the end of its slice makes way for one that was queued with `waiting_key`.
-    pub fn yields(&self, running: &Task, waiting_key: u64, boosts: &Boosts) -> bool {
-        ffi::tw_native_yields(running, waiting_key, boosts, self) != 0
+    /// Whether a task at the end of its slice makes way for a waiting one.
+    pub fn yields(&self, running: &Task, waiting: &Task) -> bool {
+        ffi::tw_native_yields(running, waiting, self) != 0
     }
+}
+
+/// Whether a task of this class ever takes the CPU of a running one.
+pub fn may_preempt(class: Class) -> bool {
+    ffi::tw_native_may_preempt(class as u32) != 0
+}
+
+/// At how many CPUs a waking task of this class looks for one to take over.
+pub fn victim_scan(class: Class, nr_cpus: u32) -> u32 {
+    ffi::tw_native_victim_scan(class as u32, nr_cpus)
 }
 
 /// Whether a running task, bound to its CPU or not, makes way for a waiting one because only that is bound.

@@ -6,7 +6,6 @@
 _Static_assert(sizeof(struct tw_group) == 8, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_tunables) == 64, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_task) == 16, "crates/policy/src/lib.rs has the same layout");
-_Static_assert(sizeof(struct tw_boosts) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_run) == 32, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_place) == 12, "crates/policy/src/lib.rs has the same layout");
 
@@ -66,21 +65,20 @@ u64 tw_native_vtime_charge(u64 vtime, u64 ran_ns, u32 weight, u32 capacity)
 }
 
 u64 tw_native_vtime_advance(u64 vtime, const struct tw_run *run, u64 now, u32 class,
-			    const struct tw_boosts *boosts, const struct tw_tunables *tun)
+			    const struct tw_tunables *tun)
 {
-	return tw_vtime_advance(vtime, run, now, class, boosts, tun);
+	return tw_vtime_advance(vtime, run, now, class, tun);
 }
 
 u64 tw_native_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, u32 class, u32 woke,
-			  const struct tw_boosts *boosts, const struct tw_tunables *tun)
+			  const struct tw_tunables *tun)
 {
-	return tw_vtime_bound(vtime, run, now, class, woke, boosts, tun);
+	return tw_vtime_bound(vtime, run, now, class, woke, tun);
 }
 
-u64 tw_native_clock(u64 now, const struct tw_task *running, u32 nr_waiting, u32 others_wait,
-		    const struct tw_boosts *boosts)
+u64 tw_native_clock(u64 now, const struct tw_task *running, u32 others_wait, const struct tw_tunables *tun)
 {
-	return tw_clock(now, running, nr_waiting, others_wait, boosts);
+	return tw_clock(now, running, others_wait, tun);
 }
 
 u32 tw_native_makes_room(const struct tw_task *running, u32 running_is_bound, u32 waiting_is_bound)
@@ -93,30 +91,46 @@ u64 tw_native_slice(u32 others_wait, const struct tw_tunables *tun)
 	return tw_slice(others_wait, tun);
 }
 
-u64 tw_native_boost(u64 boost_ns, u32 nr_waiting)
+u64 tw_native_boost(u64 boost_ns, u32 nr_waiting, const struct tw_tunables *tun)
 {
-	return tw_boost(boost_ns, nr_waiting);
+	return tw_boost(boost_ns, nr_waiting, tun);
 }
 
-u64 tw_native_key(const struct tw_task *task, const struct tw_boosts *boosts)
+u64 tw_native_key(const struct tw_task *task, const struct tw_tunables *tun)
 {
-	return tw_key(task, boosts);
+	return tw_key(task, tun);
+}
+
+u32 tw_native_goes_first(const struct tw_task *task, const struct tw_task *other,
+			 const struct tw_tunables *tun)
+{
+	return tw_goes_first(task, other, tun);
+}
+
+u32 tw_native_may_preempt(u32 class)
+{
+	return tw_may_preempt(class);
+}
+
+u32 tw_native_victim_scan(u32 class, u32 nr_cpus)
+{
+	return tw_victim_scan(class, nr_cpus);
 }
 
 u32 tw_native_preempts(const struct tw_task *waking, const struct tw_task *running,
-		       const struct tw_boosts *boosts)
+		       const struct tw_tunables *tun)
 {
-	return tw_preempts(waking, running, boosts);
+	return tw_preempts(waking, running, tun);
 }
 
-u64 tw_native_due_in(const struct tw_task *running, u64 waiting_key, const struct tw_boosts *boosts,
+u64 tw_native_due_in(const struct tw_task *running, const struct tw_task *waiting,
 		     const struct tw_tunables *tun)
 {
-	return tw_due_in(running, waiting_key, boosts, tun);
+	return tw_due_in(running, waiting, tun);
 }
 
-u32 tw_native_yields(const struct tw_task *running, u64 waiting_key, const struct tw_boosts *boosts,
+u32 tw_native_yields(const struct tw_task *running, const struct tw_task *waiting,
 		     const struct tw_tunables *tun)
 {
-	return tw_yields(running, waiting_key, boosts, tun);
+	return tw_yields(running, waiting, tun);
 }

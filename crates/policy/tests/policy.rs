@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    Boosts, CAPACITY_ONE, Class, Group, Place, Run, Task, Tunables, boost, is_faster, makes_room,
-    phase_began, phase_ended, stamp, turn_is_over, vtime_charge,
+    CAPACITY_ONE, Class, Group, Place, Run, Task, Tunables, is_faster, makes_room, phase_began, phase_ended,
+    stamp, turn_is_over, vtime_charge,
 };
 
 const MS: u64 = 1_000_000;
@@ -19,23 +19,27 @@ fn tunables() -> Tunables {
         vtime_window_ns: MS,
         vtime_lag_ns: 400 * MS,
         serial_threshold: 2,
+        boost_shares: 4,
     }
 }
 
+/// A task that nobody waits beside.
 fn task(class: Class, vtime: u64) -> Task {
-    Task { vtime, class }
+    task_among(0, class, vtime)
 }
 
-/// The boosts where so many tasks wait for each CPU.
-fn boosts(nr_waiting: u32) -> Boosts {
-    boosts_of(200 * MS, 100 * MS, nr_waiting)
-}
-
-fn boosts_of(serial_ns: u64, senior_ns: u64, nr_waiting: u32) -> Boosts {
-    Boosts {
-        serial_ns: boost(serial_ns, nr_waiting),
-        senior_ns: boost(senior_ns, nr_waiting),
+fn task_among(nr_waiting: u32, class: Class, vtime: u64) -> Task {
+    Task {
+        vtime,
+        class,
+        nr_waiting,
     }
+}
+
+/// The boosts of serial and senior tasks beside so many.
+fn boosts(nr_waiting: u32) -> (u64, u64) {
+    let boost = |boost_ns| tunables().boost(boost_ns, nr_waiting);
+    (boost(200 * MS), boost(100 * MS))
 }
 
 #[test]
@@ -159,14 +163,14 @@ const ALONE: Run = Run {
 #[test]
 fn what_was_run_under_the_serial_boost_is_forgiven() {
     let t = tunables();
-    let bound = |vtime, class| t.vtime_bound(vtime, &ALONE, 100 * MS, class, false, &boosts(0));
+    let bound = |vtime, class| t.vtime_bound(vtime, &ALONE, 100 * MS, class, false);
     assert_eq!(bound(140 * MS, Class::Serial), 101 * MS);
     assert_eq!(bound(60 * MS, Class::Serial), 60 * MS, "nothing is given");
     assert_eq!(bound(140 * MS, Class::Senior), 140 * MS);
     assert_eq!(bound(140 * MS, Class::Parallel), 140 * MS);
     // Time, not vtime, or a light one would be forgiven all it runs.
     let light = Run { weight: 25, ..ALONE };
-    let kept = t.vtime_bound(140 * MS, &light, 100 * MS, Class::Serial, false, &boosts(0));
+    let kept = t.vtime_bound(140 * MS, &light, 100 * MS, Class::Serial, false);
     assert_eq!(kept, 104 * MS);
 }
 
@@ -180,7 +184,7 @@ fn a_newcomer_waits_for_one_lag_whoever_is_before_it() {
             nr_waiting,
             ..ALONE
         };
-        let behind = now - t.vtime_bound(0, &run, now, Class::Serial, false, &boosts(0));
+        let behind = now - t.vtime_bound(0, &run, now, Class::Serial, false);
         f64::from(nr_waiting + 1) * behind as f64 * f64::from(weight) / 100.0 / MS as f64
     };
     assert!((credit_ms(0, 100) - 400.0).abs() < 0.1);
@@ -196,46 +200,112 @@ fn a_newcomer_waits_for_one_lag_whoever_is_before_it() {
 #[test]
 fn who_is_boosted_less_keeps_its_place_while_it_waits() {
     // A parallel task that waited until serial ones had used up their boost is not set back for it when it ran.
-    let (t, boosts, now) = (tunables(), boosts(0), 1000 * MS);
-    let serial_key = boosts.key(&task(Class::Serial, now));
-    let run = Run {
-        since_ns: MS,
-        ..ALONE
-    };
-    for class in [Class::Senior, Class::Parallel] {
-        let vtime = serial_key + now - boosts.key(&task(class, now));
-        let ran = t.vtime_advance(vtime, &run, now, class, &boosts);
-        assert_eq!(ran, vtime + MS, "{class:?}");
+    let (t, now) = (tunables(), 1000 * MS);
+    let serial_key = t.key(&task(Class::Serial, now));
+    // Whatever it weighs, up to about nice -10.
+    for (class, weight) in [
+        (Class::Senior, 100),
+        (Class::Parallel, 100),
+        (Class::Parallel, 15),
+        (Class::Parallel, 932),
+    ] {
+        let run = Run {
+            since_ns: MS,
+            weight,
+            ..ALONE
+        };
+        let vtime = serial_key + now - t.key(&task(class, now));
+        let ran = t.vtime_advance(vtime, &run, now, class);
+        assert_eq!(
+            ran,
+            vtime_charge(vtime, MS, weight, CAPACITY_ONE),
+            "{class:?} of {weight}"
+        );
     }
 }
 
 #[test]
 fn who_has_a_cpu_for_itself_does_not_move_the_others_clock() {
     let clock = |vtime, nr_waiting, others_wait| {
-        boosts(0).clock(100, &task(Class::Parallel, vtime), nr_waiting, others_wait)
+        tunables().clock(100, &task_among(nr_waiting, Class::Parallel, vtime), others_wait)
     };
     assert_eq!(clock(101, 1, true), 101);
     assert_eq!(clock(101, 0, false), 101, "nobody waits anywhere");
     assert_eq!(clock(101, 0, true), 100);
     assert_eq!(clock(99, 1, true), 100, "never back");
-    let senior = |vtime| boosts(0).clock(100, &task(Class::Senior, vtime), 1, true);
-    assert_eq!(senior(100 + 100 * MS), 100, "its boost is no progress");
-    assert_eq!(senior(101 + 100 * MS), 101);
-    let wrapped = boosts(0).clock(u64::MAX, &task(Class::Parallel, 1), 1, true);
+    let senior = |vtime| tunables().clock(100, &task_among(1, Class::Senior, vtime), true);
+    let (_, boost) = boosts(1);
+    assert_eq!(senior(100 + boost), 100, "its boost is no progress");
+    assert_eq!(senior(101 + boost), 101);
+    let wrapped = tunables().clock(u64::MAX, &task_among(1, Class::Parallel, 1), true);
     assert_eq!(wrapped, 1, "where vtimes wrap");
 }
 
 #[test]
 fn boosted_tasks_keep_others_waiting_for_a_bounded_time_however_many_there_are() {
-    assert_eq!(boost(200 * MS, 0), 200 * MS, "a machine that is not crowded");
+    let boost = |nr_waiting| boosts(nr_waiting).0;
+    assert_eq!((boost(0), boost(1), boost(5)), (200 * MS, 200 * MS, 50 * MS));
     for nr_waiting in [1u32, 2, 10, 100, 10_000, u32::MAX - 1, u32::MAX] {
-        let together = u128::from(boost(200 * MS, nr_waiting)) * u128::from(nr_waiting);
-        assert!(together <= u128::from(100 * MS), "{nr_waiting}: {together}");
+        let together = u128::from(boost(nr_waiting)) * u128::from(nr_waiting);
         assert!(
-            boost(200 * MS, nr_waiting) <= boost(200 * MS, nr_waiting - 1),
-            "{nr_waiting}"
+            3 * together <= 4 * u128::from(200 * MS),
+            "{nr_waiting}: {together}"
         );
+        assert!(boost(nr_waiting) <= boost(nr_waiting - 1), "{nr_waiting}");
     }
+}
+
+#[test]
+fn a_parallel_task_s_wait_among_serial_ones_is_bounded_however_many_there_are() {
+    // All are bound to one CPU. Whoever runs is charged a step and queued again; how long until the parallel one's turn?
+    let t = tunables();
+    let wait_ms = |serial: u32| {
+        let mut queue = vec![1000 * MS; serial as usize];
+        let parallel = t.key(&task_among(serial, Class::Parallel, 1000 * MS));
+        let mut waited = 0;
+        loop {
+            let (first, vtime) = queue
+                .iter()
+                .copied()
+                .enumerate()
+                .min_by_key(|(_, vtime)| *vtime)
+                .unwrap();
+            if t.key(&task_among(serial, Class::Serial, vtime)) > parallel {
+                return waited;
+            }
+            queue[first] += MS;
+            waited += 1;
+        }
+    };
+    let waits = [1, 2, 8, 50, 500].map(wait_ms);
+    assert!(
+        waits
+            .iter()
+            .zip([1, 2, 8, 50, 500])
+            .all(|(wait, serial)| *wait <= 267 + serial),
+        "{waits:?}"
+    );
+    assert!(waits[0] > 150, "the boost is worth something: {waits:?}");
+}
+
+#[test]
+fn who_is_alone_does_not_go_before_all_that_wait_elsewhere() {
+    // Eight of eighty serial programs are alone on their CPUs, the others wait for one CPU. Where one may go on beside
+    // the other it is for what it ran less, not because fewer wait beside it.
+    let alone = |ahead_ms| task(Class::Serial, 1000 * MS + ahead_ms * MS);
+    let waiting = task_among(71, Class::Serial, 1000 * MS);
+    assert!(tunables().yields(&alone(2), &waiting) && !tunables().yields(&alone(1), &waiting));
+    // And parallel ones wait for neither of them long.
+    let parallel = task_among(71, Class::Parallel, 1000 * MS);
+    assert!(
+        tunables().yields(&alone(2), &parallel),
+        "its boost is that of the long queue"
+    );
+    let parallel = task(Class::Parallel, 1000 * MS);
+    assert!(
+        !tunables().yields(&alone(200), &parallel),
+        "where nobody else waits it is not"
+    );
 }
 
 #[test]
@@ -262,20 +332,19 @@ fn who_found_an_idle_cpu_has_run_and_who_waits_has_not() {
         slept,
         ..ALONE
     };
-    let at = |since_ns| t.vtime_advance(80 * MS, &run(since_ns, true), now, Class::Parallel, &boosts(0));
+    let at = |since_ns| t.vtime_advance(80 * MS, &run(since_ns, true), now, Class::Parallel);
     assert_eq!((at(0), at(2 * MS)), (99 * MS, 101 * MS));
     let ran = task(Class::Parallel, at(2 * MS + 1));
-    let waiting = boosts(0).key(&task(Class::Parallel, at(0)));
-    assert!(t.yields(&ran, waiting, &boosts(0)));
-    let awake = t.vtime_advance(80 * MS, &run(2 * MS, false), now, Class::Parallel, &boosts(0));
+    assert!(t.yields(&ran, &task(Class::Parallel, at(0))));
+    let awake = t.vtime_advance(80 * MS, &run(2 * MS, false), now, Class::Parallel);
     assert_eq!(awake, 82 * MS, "who did not sleep keeps its credit");
 }
 
 #[test]
 fn threads_rotate_in_steps_and_the_senior_program_has_a_turn() {
-    let waiting = boosts(0).key(&task(Class::Parallel, 1000 * MS));
-    let due_in = |class, vtime| tunables().due_in(&task(class, vtime), waiting, &boosts(0));
-    let yields = |class, vtime| tunables().yields(&task(class, vtime), waiting, &boosts(0));
+    let waiting = task(Class::Parallel, 1000 * MS);
+    let due_in = |class, vtime| tunables().due_in(&task(class, vtime), &waiting);
+    let yields = |class, vtime| tunables().yields(&task(class, vtime), &waiting);
     assert!(!yields(Class::Parallel, 1001 * MS));
     assert!(yields(Class::Parallel, 1002 * MS), "a step of the rotation");
     assert_eq!(due_in(Class::Parallel, 998 * MS), 3 * MS + 1);
@@ -305,77 +374,89 @@ proptest! {
     /// others are boosted more; one that wakes up has no more credit than the window. Also where vtime wraps.
     #[test]
     fn vtimes_stay_near_now(
-        vtime: u64, now: u64, woke: bool, c in 0usize..4, weight in 1u32..=10_000, nr_waiting in 0u32..100_000, crowd in 0u32..100,
+        vtime: u64, now: u64, woke: bool, c in 0usize..4, weight in 1u32..=10_000, nr_waiting in 0u32..100_000,
         serial in 0u64..=1000, senior in 0u64..=500,
     ) {
-        let (t, boosts) = (tunables(), boosts_of(serial * MS, senior * MS, crowd));
+        let t = Tunables { serial_boost_ns: serial * MS, senior_boost_ns: senior * MS, ..tunables() };
+        let (serial, senior) = (t.boost(serial * MS, nr_waiting), t.boost(senior * MS, nr_waiting));
         let run = Run { weight, nr_waiting, ..ALONE };
-        let bound = |vtime| t.vtime_bound(vtime, &run, now, CLASSES[c], woke, &boosts);
+        let bound = |vtime| t.vtime_bound(vtime, &run, now, CLASSES[c], woke);
         let after = bound(vtime);
         let from_now = after.wrapping_sub(now) as i64;
         let span = (t.vtime_lag_ns / u64::from(nr_waiting + 1)).max(10 * MS);
+        let most = serial.max(senior);
         let (lead, outrun) = match CLASSES[c] {
-            Class::Kernel | Class::Serial => (0, boosts.senior_ns.saturating_sub(boosts.serial_ns)),
-            Class::Senior => (boosts.senior_ns, boosts.serial_ns.saturating_sub(boosts.senior_ns)),
-            Class::Parallel => (0, boosts.serial_ns.max(boosts.senior_ns)),
+            Class::Kernel | Class::Serial => (0, most - serial),
+            Class::Senior => (senior, most - senior),
+            Class::Parallel => (0, most),
         };
-        let scaled = |ns: u64| (ns * 100 / u64::from(weight.max(100))) as i64;
-        let behind = if woke { t.vtime_window_ns as i64 } else { scaled(span + outrun) };
-        prop_assert!((-behind..=scaled(span) + lead as i64).contains(&from_now));
+        let beyond = |most: u32, ns: u64| ns * u64::from(most) / u64::from(weight.max(most));
+        let span = beyond(100, span);
+        let behind = if woke { t.vtime_window_ns } else { span + beyond(1000, outrun) };
+        prop_assert!((-(behind as i64)..=(span + lead) as i64).contains(&from_now));
         prop_assert_eq!(bound(after), after);
     }
 
     /// Whoever runs moves on: a task at the end of its bounds moves the clock, and so comes to be overtaken, whatever it
     /// weighs and however many wait.
     #[test]
-    fn nobody_runs_in_place(
-        now: u64, c in 0usize..4, weight in 1u32..=10_000, nr_waiting in 1u32..100_000, crowd in 0u32..100,
-    ) {
+    fn nobody_runs_in_place(now: u64, c in 0usize..4, weight in 1u32..=10_000, nr_waiting in 1u32..100_000) {
         let run = Run { weight, nr_waiting, ..ALONE };
-        let boosts = boosts(crowd);
-        let vtime = tunables().vtime_bound(now.wrapping_add(1 << 40), &run, now, CLASSES[c], false, &boosts);
-        let moved = boosts.clock(now, &task(CLASSES[c], vtime), nr_waiting, true);
+        let vtime = tunables().vtime_bound(now.wrapping_add(1 << 40), &run, now, CLASSES[c], false);
+        let moved = tunables().clock(now, &task_among(nr_waiting, CLASSES[c], vtime), true);
         prop_assert!((moved.wrapping_sub(now) as i64) > 0);
     }
 
     /// The boosts are bounded: a task that is ahead by the difference preempts nobody, so whoever waits
-    /// long enough is served.
+    /// long enough is served. What counts is the longer queue.
     #[test]
-    fn the_boosts_are_bounded(now: u64, ahead in 0u64..400 * MS, crowd in 0u32..100) {
-        let boosts = boosts(crowd);
-        let at = |class, ahead| task(class, now.wrapping_add(ahead));
-        let preempts = |waking, running| boosts.preempts(&at(waking, ahead), &at(running, 0));
-        prop_assert_eq!(preempts(Class::Serial, Class::Parallel), ahead < boosts.serial_ns);
-        prop_assert_eq!(preempts(Class::Senior, Class::Parallel), ahead < boosts.senior_ns);
-        prop_assert_eq!(preempts(Class::Serial, Class::Senior), ahead < boosts.serial_ns - boosts.senior_ns);
+    fn the_boosts_are_bounded(now: u64, ahead in 0u64..400 * MS, a in 0u32..100, b in 0u32..100) {
+        let (serial, senior) = boosts(a.max(b));
+        let preempts = |waking, running| {
+            let waking = task_among(a, waking, now.wrapping_add(ahead));
+            tunables().preempts(&waking, &task_among(b, running, now))
+        };
+        prop_assert_eq!(preempts(Class::Serial, Class::Parallel), ahead < serial);
+        prop_assert_eq!(preempts(Class::Senior, Class::Parallel), ahead < senior);
+        prop_assert_eq!(preempts(Class::Serial, Class::Senior), ahead < serial - senior);
     }
 
     /// A task preempts only what is of a later class; bound kernel threads preempt everything.
     #[test]
-    fn nobody_preempts_upwards(a: u64, b: u64, ca in 1usize..4, cb in 1usize..4, crowd in 0u32..100) {
-        let (waking, running) = (task(CLASSES[ca], a), task(CLASSES[cb], b));
-        prop_assert!(ca < cb || !boosts(crowd).preempts(&waking, &running));
-        prop_assert!(boosts(crowd).preempts(&task(Class::Kernel, a), &running));
+    fn nobody_preempts_upwards(a: u64, b: u64, ca in 1usize..4, cb in 1usize..4, na in 0u32..100, nb in 0u32..100) {
+        let (waking, running) = (task_among(na, CLASSES[ca], a), task_among(nb, CLASSES[cb], b));
+        prop_assert!(ca < cb || !tunables().preempts(&waking, &running));
+        prop_assert!(tunables().preempts(&task_among(na, Class::Kernel, a), &running));
     }
 
     /// Serial before senior before parallel at equal vtime, by exactly the boosts, however many wait.
     #[test]
-    fn keys_order_classes(vtime: u64, crowd in 0u32..1000) {
-        let boosts = boosts(crowd);
-        let key = |class| boosts.key(&task(class, vtime));
+    fn keys_order_classes(vtime: u64, nr_waiting in 0u32..1000) {
+        let (serial, senior) = boosts(nr_waiting);
+        let key = |class| tunables().key(&task_among(nr_waiting, class, vtime));
         let gap = |class| key(Class::Parallel).wrapping_sub(key(class));
-        prop_assert_eq!(gap(Class::Serial), boosts.serial_ns);
-        prop_assert_eq!(gap(Class::Senior), boosts.senior_ns);
-        prop_assert!(boosts.serial_ns > boosts.senior_ns && boosts.senior_ns > 0);
+        prop_assert_eq!((gap(Class::Serial), gap(Class::Senior)), (serial, senior));
+        prop_assert!(serial > senior && senior > 0);
     }
 
     /// Nobody yields to a task that is behind it in order, so that two tasks never swap back and forth.
     #[test]
-    fn yielding_is_asymmetric(a: u64, lead in 0u64..1 << 40, ca in 1usize..4, cb in 1usize..4, crowd in 0u32..100) {
-        let (x, y) = (task(CLASSES[ca], a), task(CLASSES[cb], a.wrapping_add(lead)));
-        let yields = |running, waiting| {
-            tunables().yields(running, boosts(crowd).key(waiting), &boosts(crowd))
-        };
-        prop_assert!(!(yields(&x, &y) && yields(&y, &x)));
+    fn yielding_is_asymmetric(
+        a: u64, lead in 0u64..1 << 40, ca in 1usize..4, cb in 1usize..4, na in 0u32..100, nb in 0u32..100,
+    ) {
+        let (x, y) = (task_among(na, CLASSES[ca], a), task_among(nb, CLASSES[cb], a.wrapping_add(lead)));
+        let t = tunables();
+        prop_assert!(!(t.yields(&x, &y) && t.yields(&y, &x)));
+        prop_assert!(!(t.goes_first(&x, &y) && t.goes_first(&y, &x)));
+    }
+
+    /// Of tasks in one queue, the one that goes first has the smaller key.
+    #[test]
+    fn keys_and_comparisons_agree(
+        a: u64, lead in 0u64..1 << 40, ca in 1usize..4, cb in 1usize..4, nr_waiting in 0u32..100,
+    ) {
+        let at = |class: usize, vtime| task_among(nr_waiting, CLASSES[class], vtime);
+        let (x, y, t) = (at(ca, a), at(cb, a.wrapping_add(lead)), tunables());
+        prop_assert_eq!(t.goes_first(&x, &y), (t.key(&x).wrapping_sub(t.key(&y)) as i64) < 0);
     }
 }

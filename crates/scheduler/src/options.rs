@@ -32,7 +32,7 @@ pub struct Options {
     pub rotate_us: u64,
 
     /// How far ahead the tasks of the senior parallel program are placed, in microseconds; less where many wait
-    #[arg(long, default_value_t = 100_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=500_000))]
+    #[arg(long, default_value_t = 100_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=400_000))]
     pub senior_boost_us: u64,
 
     /// How long a parallel program goes before others that compete with it, in microseconds
@@ -40,7 +40,7 @@ pub struct Options {
     pub senior_turn_us: u64,
 
     /// How far ahead of other tasks a serial task is placed, in microseconds; less where many wait
-    #[arg(long, default_value_t = 200_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    #[arg(long, default_value_t = 200_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=400_000))]
     pub serial_boost_us: u64,
 
     /// What this machine is: a machine file, a name of threadwise's zoo, or a string such as "core:4 pu:2"

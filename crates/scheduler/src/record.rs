@@ -36,6 +36,7 @@ impl Recorder {
             "vtime_window_ns": tunables.vtime_window_ns,
             "vtime_lag_ns": tunables.vtime_lag_ns,
             "serial_threshold": tunables.serial_threshold,
+            "boost_shares": tunables.boost_shares,
         });
         writeln!(file, "{settings}").with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Self { file })
@@ -77,12 +78,12 @@ fn name(kind: u64) -> Result<&'static str> {
         (bpf_intf::tw_decision_kind_TW_DECISION_CLASS, "tw_class_of"),
         (bpf_intf::tw_decision_kind_TW_DECISION_ADVANCE, "tw_vtime_advance"),
         (bpf_intf::tw_decision_kind_TW_DECISION_KEY, "tw_key"),
+        (bpf_intf::tw_decision_kind_TW_DECISION_GOES_FIRST, "tw_goes_first"),
         (bpf_intf::tw_decision_kind_TW_DECISION_PREEMPTS, "tw_preempts"),
         (bpf_intf::tw_decision_kind_TW_DECISION_YIELDS, "tw_yields"),
         (bpf_intf::tw_decision_kind_TW_DECISION_DUE_IN, "tw_due_in"),
         (bpf_intf::tw_decision_kind_TW_DECISION_MAKES_ROOM, "tw_makes_room"),
         (bpf_intf::tw_decision_kind_TW_DECISION_CLOCK, "tw_clock"),
-        (bpf_intf::tw_decision_kind_TW_DECISION_BOOST, "tw_boost"),
     ];
     names
         .iter()

@@ -31,9 +31,13 @@ const LAG_BOOSTS: u64 = 4;
 const LAG_NS: u64 = 100_000_000;
 
 /// What credit a task brings along when it wakes up, and a serial one keeps of what it ran ahead. With the largest
-/// settings (boosts of 1 s and 0.5 s, and with that a lag of 2 s) the longest wait stays below half of the watchdog's
-/// 10 s, but for the turns of those that wait beside it.
+/// settings (boosts of 0.4 s, with that a lag of 1.6 s, and up to 13 boosts for heavy tasks) the longest wait stays below the
+/// watchdog's 10 s, but for the turns of those that wait beside it.
 const WINDOW_NS: u64 = 1_000_000;
+
+/// As many tasks waiting in a queue, beyond the first, halve a boost twice. Two parallel programs, with a task waiting at
+/// each CPU, have all of it, and a crowd nothing.
+const BOOST_SHARES: u32 = 4;
 
 /// The log level at which the verifier says how much it looked at, and nothing else (BPF_LOG_STATS of the kernel).
 const VERIFIER_STATISTICS: u32 = 4;
@@ -111,13 +115,12 @@ impl<'a> Scheduler<'a> {
             .context("the BPF object has no rodata")?;
         rodata.nr_cpus = nr_cpus;
         rodata.fault = match options.inject_fault {
-            None => bpf_intf::tw_fault_TW_FAULT_NONE,
+            None | Some(Fault::Ageless) => bpf_intf::tw_fault_TW_FAULT_NONE,
             Some(Fault::Error) => bpf_intf::tw_fault_TW_FAULT_ERROR,
             Some(Fault::Stall) => bpf_intf::tw_fault_TW_FAULT_STALL,
             Some(Fault::Miscount) => bpf_intf::tw_fault_TW_FAULT_MISCOUNT,
             Some(Fault::Starve) => bpf_intf::tw_fault_TW_FAULT_STARVE,
             Some(Fault::Weightless) => bpf_intf::tw_fault_TW_FAULT_WEIGHTLESS,
-            Some(Fault::Ageless) => bpf_intf::tw_fault_TW_FAULT_AGELESS,
         };
         rodata.tunables.slice_ns = options.slice_us * 1000;
         rodata.tunables.rotate_ns = options.rotate_us * 1000;
@@ -127,6 +130,10 @@ impl<'a> Scheduler<'a> {
         rodata.tunables.vtime_window_ns = WINDOW_NS;
         rodata.tunables.vtime_lag_ns = LAG_NS.max(LAG_BOOSTS * rodata.tunables.senior_boost_ns);
         rodata.tunables.serial_threshold = options.serial_threshold;
+        rodata.tunables.boost_shares = match options.inject_fault {
+            Some(Fault::Ageless) => u32::from(u16::MAX),
+            _ => BOOST_SHARES,
+        };
         let speeds = Speeds::of(&machine(options)?);
         rodata.capacities.copy_from_slice(&speeds.capacities);
         rodata.nr_faster = speeds.faster.len() as u32;

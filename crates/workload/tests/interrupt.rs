@@ -56,6 +56,11 @@ fn handler(signal: i32) -> usize {
 
 #[test]
 fn signals_end_a_run_and_leave_nothing_behind() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: the default action; a shell that started this in the background has them ignored, and a run leaves
+        // what is ignored alone.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
     let before = [libc::SIGINT, libc::SIGTERM].map(handler);
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let report = interrupted(spec(), signal);

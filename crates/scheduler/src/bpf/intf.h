@@ -38,36 +38,34 @@ enum tw_fault {
 	TW_FAULT_STARVE,
 	/* Charges every task as if its nice value were 0. */
 	TW_FAULT_WEIGHTLESS,
-	/* Boosts as if nobody waited. */
-	TW_FAULT_AGELESS,
 };
 
 /* The functions of policy/ whose decisions are recorded, and what stands in tw_decision.in for each. */
 enum tw_decision_kind {
 	/* tw_class_of: ready threads, bound kernel thread, senior. */
 	TW_DECISION_CLASS,
-	/* tw_vtime_advance: vtime, the six of tw_run, now, class, the two of tw_boosts. */
+	/* tw_vtime_advance: vtime, the six of tw_run, now, class. */
 	TW_DECISION_ADVANCE,
-	/* tw_key: the two of tw_task, those of tw_boosts. */
+	/* tw_key: the three of tw_task. */
 	TW_DECISION_KEY,
-	/* tw_preempts: the waking task, the running one, the boosts. */
+	/* tw_goes_first: two tasks. */
+	TW_DECISION_GOES_FIRST,
+	/* tw_preempts: the waking task, the running one. */
 	TW_DECISION_PREEMPTS,
-	/* tw_yields: the running task, the key of the waiting one, the boosts. */
+	/* tw_yields: the running task, the waiting one. */
 	TW_DECISION_YIELDS,
 	/* tw_due_in: the same. */
 	TW_DECISION_DUE_IN,
 	/* tw_makes_room: the running task, whether it and the waiting one are bound. */
 	TW_DECISION_MAKES_ROOM,
-	/* tw_clock: now, the running task, how many wait for its CPU, whether others wait, the boosts. */
+	/* tw_clock: now, the running task, whether others wait. */
 	TW_DECISION_CLOCK,
-	/* tw_boost: the boost, how many wait for each CPU. */
-	TW_DECISION_BOOST,
 };
 
 /* What was asked of the policy and what it answered, for a replay through the native build. */
 struct tw_decision {
 	u64 kind;
-	u64 in[11];
+	u64 in[9];
 	u64 out;
 };
 

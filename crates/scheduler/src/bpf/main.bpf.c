@@ -71,7 +71,7 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *waking, s32 
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
 		running = running_on(cpu);
-		if (!running || !look_at_charged(running, &task) || !preempts(waking, &task))
+		if (!running || !look_at_charged(running, cpu, &task) || !preempts(waking, &task))
 			continue;
 		if (running->nr_cpus_allowed > 1)
 			return cpu;
@@ -151,22 +151,22 @@ static s32 queue_before(struct task_struct *prev, struct tw_task *task, s32 own,
 {
 	struct task_struct *mine = __COMPAT_scx_bpf_dsq_peek(own);
 	struct task_struct *theirs = other < 0 ? NULL : __COMPAT_scx_bpf_dsq_peek(other);
-	u64 my_key = 0, their_key = 0;
+	struct tw_task my_first = {}, their_first = {};
 
 	if (theirs && !bpf_cpumask_test_cpu(own, theirs->cpus_ptr))
 		theirs = NULL;
 	if (mine && makes_room(task, prev->nr_cpus_allowed == 1, mine->nr_cpus_allowed == 1))
 		return own;
-	if (mine && !waiting_key(mine, &my_key))
+	if (mine && !look_at_waiting(mine, own, &my_first))
 		return -1;
-	if (theirs && !waiting_key(theirs, &their_key))
+	if (theirs && !look_at_waiting(theirs, other, &their_first))
 		return -1;
 	/* One of these may have become senior in its place. */
 	if (task->class == TW_CLASS_SENIOR)
 		task->class = class_of(prev);
-	if (mine && (!theirs || !tw_before(their_key, my_key)) && yields(task, my_key))
+	if (mine && (!theirs || !goes_first(&their_first, &my_first)) && yields(task, &my_first))
 		return own;
-	if (theirs && yields(task, their_key))
+	if (theirs && yields(task, &their_first))
 		return other;
 	/* It goes on waiting here; a CPU may have gone idle without seeing it. */
 	if (mine)
@@ -178,9 +178,13 @@ static void dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
 {
 	u32 i;
 
-	if (scx_bpf_dsq_move_to_local(cpu, SCX_ENQ_IMMED))
+	if (is_marked(cpu)) {
+		if (scx_bpf_dsq_move_to_local(cpu, SCX_ENQ_IMMED))
+			return;
+		unmark_if_empty(cpu);
+	}
+	if (!tasks_wait)
 		return;
-	unmark_if_empty(cpu);
 	bpf_for(i, 0, nr_cpus) {
 		s32 from = next_queued_cpu(&cctx->cursor, cpu);
 
@@ -218,7 +222,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 			tctx->leaves_for = faster + 1;
 			tctx->takes = taken;
 			scx_bpf_task_set_slice(prev, 0);
-			scx_bpf_dsq_move_to_local(cpu, SCX_ENQ_IMMED);
+			dispatch_idle(cctx, cpu);
 			return;
 		}
 	}
@@ -235,29 +239,18 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	scx_bpf_task_set_slice(prev, free_slice());
 }
 
-/* One ready task more or less on this CPU, whose lock is held. */
-static void add_ready(s32 cpu, s32 nr)
-{
-	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
-
-	if (cctx)
-		cctx->nr_ready += nr;
-}
-
 void BPF_STRUCT_OPS(threadwise_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct tw_group *group = group_of(p->tgid);
 
 	if (group && tw_phase_began(tw_ready_add(group), tunables.serial_threshold))
 		group->entered = tw_stamp(scx_bpf_now());
-	add_ready(scx_bpf_task_cpu(p), 1);
 }
 
 void BPF_STRUCT_OPS(threadwise_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct tw_group *group = group_of(p->tgid);
 
-	add_ready(scx_bpf_task_cpu(p), -1);
 	if (!group || fault == TW_FAULT_MISCOUNT)
 		return;
 	if (tw_phase_ended(tw_ready_sub(group), tunables.serial_threshold) && senior_tgid == p->tgid)
@@ -306,6 +299,9 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(threadwise_init)
  */
 void BPF_STRUCT_OPS(threadwise_cpu_online, s32 cpu)
 {
+	/* One that was plugged in has no queue. */
+	if ((u32)cpu >= nr_cpus)
+		scx_bpf_error("CPU %d was not there when the scheduler was loaded: start it again", cpu);
 }
 
 void BPF_STRUCT_OPS(threadwise_cpu_offline, s32 cpu)

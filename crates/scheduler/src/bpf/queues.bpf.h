@@ -27,6 +27,14 @@ static void mark_queued(s32 cpu)
 		__sync_fetch_and_or(word, bit);
 }
 
+/* Whether the queue of this CPU, which asks for itself, may hold something. */
+static bool is_marked(s32 cpu)
+{
+	u64 *word = queued_word(cpu);
+
+	return word && (*word & (1ULL << (cpu & 63)));
+}
+
 static void unmark_if_empty(s32 cpu)
 {
 	u64 *word = queued_word(cpu), bit = 1ULL << (cpu & 63);

@@ -19,9 +19,6 @@
 #define TW_ROTATION_QUEUES 4
 #define TW_ROTATION_CPUS   16
 
-/* CPUs whose ready tasks it counts, at most. */
-#define TW_ROTATION_COUNTS 64
-
 struct rotation {
 	struct bpf_timer timer;
 };
@@ -47,65 +44,36 @@ static struct {
 	bool waiting;
 	/* Whether any queue's bit was set. */
 	bool marked;
-	/* The least key of those that may run elsewhere, as far as it looked, and its queue, or -1. */
-	u64 key;
+	/* The task at which it looks, and whether that may run only on its queue's CPU. */
+	struct tw_task task;
+	bool bound;
+	/* The foremost of those that may run elsewhere, as far as it looked, and its queue, or -1. */
+	struct tw_task first;
 	s32 queue;
-	/* The CPU at which it goes on counting ready tasks, and those of the CPUs before. */
-	u32 count_cursor;
-	s32 nr_ready;
 	/* CPUs that it may still kick. */
 	u32 kicks;
 	/* When it looks again, in nanoseconds. */
 	u64 in_ns;
 } rotation_state;
 
-static u64 boost_beside(u64 boost_ns, u32 nr_waiting)
-{
-	u64 answer = tw_boost(boost_ns, nr_waiting);
-
-	record(TW_DECISION_BOOST, answer, boost_ns, nr_waiting);
-	return answer;
-}
-
-/* Sets the boosts for so many ready tasks on the machine. */
-static void set_boosts(s32 nr_ready)
-{
-	u32 nr_waiting = nr_ready > (s32)nr_cpus ? (nr_ready - nr_cpus) / nr_cpus : 0;
-
-	if (fault == TW_FAULT_AGELESS)
-		nr_waiting = 0;
-
-	boosts.serial_ns = boost_beside(tunables.serial_boost_ns, nr_waiting);
-	boosts.senior_ns = boost_beside(tunables.senior_boost_ns, nr_waiting);
-}
-
-/*
- * Counts the ready tasks of some CPUs more. When it has been at all of them, it sets the boosts.
- *
- * What the timer calls is not static: the verifier looks at such a function once, for all arguments, not
- * anew with every state of its callers, which made loading take three times as long.
- */
-__noinline int count_ready(void)
-{
-	struct cpu_ctx *cctx;
-	u32 i;
-
-	bpf_for(i, 0, nr_cpus < TW_ROTATION_COUNTS ? nr_cpus : TW_ROTATION_COUNTS) {
-		cctx = cpu_ctx_of(rotation_state.count_cursor);
-		if (cctx)
-			rotation_state.nr_ready += cctx->nr_ready;
-		if (++rotation_state.count_cursor == nr_cpus) {
-			set_boosts(rotation_state.nr_ready);
-			rotation_state.count_cursor = 0;
-			rotation_state.nr_ready = 0;
-		}
-	}
-	return 0;
-}
-
 /* Whether the timer runs, and the key of whom it looks after. Who is queued before that has it look soon. */
 bool rotation_armed;
 u64 armed_key;
+
+/* What a CPU's interrupts and its hypervisor took, which the kernel does not account to tasks where it is
+ * built so. */
+static u64 interrupted_ns(s32 cpu)
+{
+	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
+
+	u64 task_ns;
+
+	if (!rq)
+		return 0;
+	/* Read in this order, an update between the two makes what runs there look younger, not older. */
+	task_ns = tw_read(&rq->clock_task);
+	return tw_read(&rq->clock) - task_ns;
+}
 
 /*
  * The position of what runs on a CPU, with what it ran since the kernel last accounted for it, and whether it
@@ -119,17 +87,22 @@ static bool look_at_running(s32 cpu, u64 now, struct tw_task *task, bool *bound)
 
 	if (!p || !tctx)
 		return false;
-	/* exec_start is another CPU's clock. */
-	ahead_ns = now - p->se.exec_start;
-	look_at(p, tctx, ahead_ns > 0 ? ahead_ns : 0, nr_waiting_at(cpu), false, task);
+	/* exec_start is another CPU's clock, without what its interrupts took. */
+	ahead_ns = now - interrupted_ns(cpu) - p->se.exec_start;
+	look_at(p, tctx, ahead_ns > 0 ? ahead_ns : 0, false, task);
 	*bound = p->nr_cpus_allowed == 1;
 	return true;
 }
 
-/* Kicks a CPU if its task is due to make way for one that waits under this key, and may be bound to it. */
-__noinline int kick_if_due(s32 cpu, u64 key, bool waiting_is_bound, u64 now)
+/*
+ * Kicks a CPU if its task is due to make way for the one at hand (rotation_state.task).
+ *
+ * What the timer calls is not static: the verifier looks at such a function once, for all arguments, not
+ * anew with every state of its callers, which made loading take three times as long.
+ */
+__noinline int kick_if_due(s32 cpu, u64 now)
 {
-	struct tw_task task;
+	struct tw_task task, waiting = rotation_state.task;
 	bool found, bound;
 	u64 in_ns;
 
@@ -138,8 +111,8 @@ __noinline int kick_if_due(s32 cpu, u64 key, bool waiting_is_bound, u64 now)
 	bpf_rcu_read_unlock();
 	if (!found)
 		return 0;
-	in_ns = due_in(&task, key);
-	if (in_ns && !makes_room(&task, bound, waiting_is_bound)) {
+	in_ns = due_in(&task, &waiting);
+	if (in_ns && !makes_room(&task, bound, rotation_state.bound)) {
 		if (in_ns < rotation_state.in_ns)
 			rotation_state.in_ns = in_ns;
 		return 0;
@@ -151,34 +124,37 @@ __noinline int kick_if_due(s32 cpu, u64 key, bool waiting_is_bound, u64 now)
 	return 0;
 }
 
-/* Kicks the CPUs whose tasks are due to make way for the first task of this queue. */
-static void rotate_for(s32 queue, u64 key)
+/* Kicks the CPUs whose tasks are due to make way for the foremost. */
+static void rotate_for_first(void)
 {
-	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(queue);
+	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(rotation_state.queue);
 	u32 i, from = rotation_state.cpu_cursor, nr = nr_cpus < TW_ROTATION_CPUS ? nr_cpus : TW_ROTATION_CPUS;
 	u64 now = scx_bpf_now();
 
 	if (!first)
 		return;
+	rotation_state.task = rotation_state.first;
+	rotation_state.bound = false;
 	rotation_state.cpu_cursor = (from + (nr < nr_cpus ? nr : 1)) % nr_cpus;
 	bpf_for(i, 0, nr) {
 		s32 cpu = (from + i) % nr_cpus;
 
 		if (bpf_cpumask_test_cpu(cpu, first->cpus_ptr))
-			kick_if_due(cpu, key, false, now);
+			kick_if_due(cpu, now);
 	}
 }
 
-/* The key of the first task of a queue, and whether it may run only there; false if no CPU has to be kicked
- * for it. */
-static bool look_at_first(s32 queue, u64 *key, bool *bound)
+/* The first task of a queue becomes the one at hand; false if no CPU has to be kicked for it. */
+static bool look_at_first(s32 queue)
 {
 	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(queue);
+	struct tw_task task;
 
-	if (!first || !waiting_key(first, key))
+	if (!first || !look_at_waiting(first, queue, &task))
 		return false;
-	rotation_state.waiting = true;
-	*bound = first->nr_cpus_allowed == 1;
+	rotation_state.waiting = tasks_wait = true;
+	rotation_state.task = task;
+	rotation_state.bound = first->nr_cpus_allowed == 1;
 	/* A CPU may have gone idle just as this was queued. */
 	return !kick_idle_for(first);
 }
@@ -186,20 +162,24 @@ static bool look_at_first(s32 queue, u64 *key, bool *bound)
 /* Looks at the first task of a queue. */
 __noinline int look_at_queue(s32 queue)
 {
-	bool waits, bound;
-	u64 key;
+	struct tw_task task, first;
+	bool waits;
 
 	bpf_rcu_read_lock();
-	waits = look_at_first(queue, &key, &bound);
+	waits = look_at_first(queue);
 	bpf_rcu_read_unlock();
 	if (!waits)
 		return 0;
 	rotation_state.kicks++;
-	if (bound) {
-		kick_if_due(queue, key, true, scx_bpf_now());
-	} else if (rotation_state.queue < 0 || tw_before(key, rotation_state.key)) {
+	if (rotation_state.bound) {
+		kick_if_due(queue, scx_bpf_now());
+		return 0;
+	}
+	task = rotation_state.task;
+	first = rotation_state.first;
+	if (rotation_state.queue < 0 || goes_first(&task, &first)) {
 		rotation_state.queue = queue;
-		rotation_state.key = key;
+		rotation_state.first = task;
 	}
 	return 0;
 }
@@ -216,9 +196,11 @@ static void arm_rotation(u64 key)
 	u32 zero = 0;
 	struct rotation *rotation = bpf_map_lookup_elem(&rotations, &zero);
 
-	tasks_wait = true;
+	rotation_state.nr_empty = 0;
 	if (rotation && (!rotation_armed || tw_before(key, armed_key)))
 		start_timer(rotation, key, tunables.rotate_ns);
+	/* After that, or a look that ends at this moment would take it back. */
+	tasks_wait = true;
 }
 
 /* Looks at some of the queues that may hold something, once at each. */
@@ -250,14 +232,13 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	rotation_state.queue = -1;
 	rotation_state.kicks = 0;
 	rotation_state.in_ns = TW_ROTATION_MAX_NS;
-	count_ready();
 	look_at_queues();
 	if (rotation_state.queue >= 0) {
 		/* The program that is senior now takes all its CPUs at once. */
 		if (senior != senior_tgid)
 			rotation_state.kicks = nr_cpus;
 		bpf_rcu_read_lock();
-		rotate_for(rotation_state.queue, rotation_state.key);
+		rotate_for_first();
 		bpf_rcu_read_unlock();
 	}
 	/*
@@ -273,8 +254,11 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	in_ns = rotation_state.in_ns;
 	if (in_ns < tunables.rotate_ns)
 		in_ns = tunables.rotate_ns;
-	if (!rotation_armed)
-		start_timer(rotation, rotation_state.queue < 0 ? vtime_now : rotation_state.key, in_ns);
+	if (!rotation_armed) {
+		struct tw_task first = rotation_state.first;
+
+		start_timer(rotation, rotation_state.queue < 0 ? vtime_now : tw_key(&first, tun()), in_ns);
+	}
 	return 0;
 }
 
@@ -285,7 +269,6 @@ static int init_rotation(void)
 
 	if (!rotation)
 		return -ENOENT;
-	set_boosts(0);
 	bpf_timer_init(&rotation->timer, &rotations, CLOCK_MONOTONIC);
 	return bpf_timer_set_callback(&rotation->timer, rotate);
 }

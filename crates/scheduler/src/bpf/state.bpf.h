@@ -34,8 +34,7 @@ struct {
 	} while (0)
 
 /* A task among the arguments of a decision. */
-#define task_in(task)	  (task)->vtime, (task)->class
-#define boosts_in(boosts) (boosts)->serial_ns, (boosts)->senior_ns
+#define task_in(task) (task)->vtime, (task)->class, (task)->nr_waiting
 
 /*
  * The thread groups, indexed by tgid: nothing to allocate, nothing to leak, one bounds check.
@@ -70,11 +69,6 @@ struct {
 struct cpu_ctx {
 	/* Where the next look for a task to balance starts. */
 	u32 cursor;
-	/*
-	 * Tasks that became ready here less those that ceased to be. Tasks move, so this may be negative; the
-	 * sum over all CPUs is the number of ready tasks.
-	 */
-	s32 nr_ready;
 	u64 stats[TW_NR_STATS];
 } __attribute__((aligned(64)));
 
@@ -85,9 +79,6 @@ struct cpu_ctx cpu_ctxs[TW_MAX_CPUS];
  * and the next charge makes up for it.
  */
 u64 vtime_now;
-
-/* The boosts as things stand now (rotation.bpf.h). Two may be read of which one is new. */
-struct tw_boosts boosts;
 
 /* Whether tasks wait anywhere, as far as is known (rotation.bpf.h). */
 bool tasks_wait;
@@ -193,8 +184,7 @@ static u32 nr_waiting_at(s32 cpu)
 }
 
 /*
- * What a task is, beside so many that wait for its CPU, and its vtime up to date with the `ahead_ns` that
- * the kernel's own accounting lacks.
+ * What a task is, and its vtime up to date with the `ahead_ns` that the kernel's own accounting lacks.
  * A task that found an idle CPU when it woke up has not been looked at then: that it slept shows in the
  * number of its voluntary switches, and since when it runs in the kernel's sched_info.
  *
@@ -202,17 +192,17 @@ static u32 nr_waiting_at(s32 cpu)
  * lets no function return.
  */
 static __always_inline void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahead_ns,
-				    u32 nr_waiting, bool waking, struct tw_task *task)
+				    bool waking, struct tw_task *task)
 {
+	s32 cpu = scx_bpf_task_cpu(p);
 	/* The task's CPU may be charging it. Read in this order, what it ran is not negative. */
 	u64 vtime = tw_read(&tctx->vtime), charged_ns = tw_read(&tctx->charged_ns), now = vtime_now, since_ns;
 	u64 ran_ns = tw_read(&p->se.sum_exec_runtime) + ahead_ns - charged_ns;
-	struct tw_boosts boosts_now = boosts;
 	struct tw_run run = {
 		.since_ns = ran_ns,
 		.weight = fault == TW_FAULT_WEIGHTLESS ? TW_WEIGHT_ONE : p->scx.weight,
-		.capacity = capacity_of(scx_bpf_task_cpu(p)),
-		.nr_waiting = nr_waiting,
+		.capacity = capacity_of(cpu),
+		.nr_waiting = nr_waiting_at(cpu),
 		.slept = waking || p->nvcsw != tctx->nr_sleeps,
 	};
 
@@ -222,58 +212,61 @@ static __always_inline void look_at(struct task_struct *p, const struct task_ctx
 		run.before_ns = ran_ns - run.since_ns;
 	}
 	task->class = class_of(p);
-	task->vtime = tw_vtime_advance(vtime, &run, now, task->class, &boosts_now, tun());
+	task->nr_waiting = run.nr_waiting;
+	task->vtime = tw_vtime_advance(vtime, &run, now, task->class, tun());
 	record(TW_DECISION_ADVANCE, task->vtime, vtime, run.before_ns, run.since_ns, run.weight, run.capacity,
-	       run.nr_waiting, run.slept, now, task->class, boosts_in(&boosts_now));
+	       run.nr_waiting, run.slept, now, task->class);
 	starve(p, task);
 }
 
-/* A task was found running, beside so many that wait for its CPU, that was picked as this. */
-static void move_clock(const struct tw_task *picked, u32 nr_waiting)
+/* A task was found running that was picked as this. */
+static void move_clock(const struct tw_task *picked)
 {
-	struct tw_boosts boosts_now = boosts;
 	bool others_wait = tasks_wait;
-	u64 now = vtime_now, moved = tw_clock(now, picked, nr_waiting, others_wait, &boosts_now);
+	u64 now = vtime_now, moved = tw_clock(now, picked, others_wait, tun());
 
-	record(TW_DECISION_CLOCK, moved, now, task_in(picked), nr_waiting, others_wait,
-	       boosts_in(&boosts_now));
+	record(TW_DECISION_CLOCK, moved, now, task_in(picked), others_wait);
 	if (moved != now)
 		vtime_now = moved;
 }
 
 static u64 key_of(const struct tw_task *task)
 {
-	struct tw_boosts boosts_now = boosts;
-	u64 key = tw_key(task, &boosts_now);
+	u64 key = tw_key(task, tun());
 
-	record(TW_DECISION_KEY, key, task_in(task), boosts_in(&boosts_now));
+	record(TW_DECISION_KEY, key, task_in(task));
 	return key;
+}
+
+static bool goes_first(const struct tw_task *task, const struct tw_task *other)
+{
+	bool answer = tw_goes_first(task, other, tun());
+
+	record(TW_DECISION_GOES_FIRST, answer, task_in(task), task_in(other));
+	return answer;
 }
 
 static bool preempts(const struct tw_task *waking, const struct tw_task *running)
 {
-	struct tw_boosts boosts_now = boosts;
-	bool answer = tw_preempts(waking, running, &boosts_now);
+	bool answer = tw_preempts(waking, running, tun());
 
-	record(TW_DECISION_PREEMPTS, answer, task_in(waking), task_in(running), boosts_in(&boosts_now));
+	record(TW_DECISION_PREEMPTS, answer, task_in(waking), task_in(running));
 	return answer;
 }
 
-static bool yields(const struct tw_task *running, u64 waiting_key)
+static bool yields(const struct tw_task *running, const struct tw_task *waiting)
 {
-	struct tw_boosts boosts_now = boosts;
-	bool answer = tw_yields(running, waiting_key, &boosts_now, tun());
+	bool answer = tw_yields(running, waiting, tun());
 
-	record(TW_DECISION_YIELDS, answer, task_in(running), waiting_key, boosts_in(&boosts_now));
+	record(TW_DECISION_YIELDS, answer, task_in(running), task_in(waiting));
 	return answer;
 }
 
-static u64 due_in(const struct tw_task *running, u64 waiting_key)
+static u64 due_in(const struct tw_task *running, const struct tw_task *waiting)
 {
-	struct tw_boosts boosts_now = boosts;
-	u64 answer = tw_due_in(running, waiting_key, &boosts_now, tun());
+	u64 answer = tw_due_in(running, waiting, tun());
 
-	record(TW_DECISION_DUE_IN, answer, task_in(running), waiting_key, boosts_in(&boosts_now));
+	record(TW_DECISION_DUE_IN, answer, task_in(running), task_in(waiting));
 	return answer;
 }
 
@@ -285,8 +278,8 @@ static bool makes_room(const struct tw_task *running, bool running_is_bound, boo
 	return answer;
 }
 
-/* A task with its vtime as last charged. */
-static bool look_at_charged(struct task_struct *p, struct tw_task *task)
+/* A task that runs on or waits for this CPU, with its vtime as last charged. */
+static bool look_at_charged(struct task_struct *p, s32 cpu, struct tw_task *task)
 {
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 
@@ -294,6 +287,7 @@ static bool look_at_charged(struct task_struct *p, struct tw_task *task)
 		return false;
 	task->vtime = tw_read(&tctx->vtime);
 	task->class = class_of(p);
+	task->nr_waiting = nr_waiting_at(cpu);
 	starve(p, task);
 	return true;
 }
@@ -327,11 +321,11 @@ static __always_inline void charge(struct task_struct *p, struct task_ctx *tctx,
 				   struct tw_task *task)
 {
 	struct tw_task picked = { .vtime = tctx->vtime };
-	u32 nr_waiting = nr_waiting_at(scx_bpf_task_cpu(p));
 
-	look_at(p, tctx, 0, nr_waiting, waking, task);
+	look_at(p, tctx, 0, waking, task);
 	picked.class = task->class;
-	move_clock(&picked, nr_waiting);
+	picked.nr_waiting = task->nr_waiting;
+	move_clock(&picked);
 	tctx->charged_ns = p->se.sum_exec_runtime;
 	tctx->nr_sleeps = p->nvcsw;
 	tctx->vtime = task->vtime;
@@ -339,17 +333,14 @@ static __always_inline void charge(struct task_struct *p, struct task_ctx *tctx,
 }
 
 /*
- * The key of a waiting task as things stand now. It may have been queued under another one: its program was
+ * The first task of a queue as things stand now. It may have been queued under another key: its program was
  * not senior then, or no longer is. If it can claim that place, it does.
  */
-static bool waiting_key(struct task_struct *p, u64 *key)
+static bool look_at_waiting(struct task_struct *p, s32 queue, struct tw_task *task)
 {
-	struct tw_task task;
-
-	if (!look_at_charged(p, &task))
+	if (!look_at_charged(p, queue, task))
 		return false;
-	claim_seniority(&task, p->tgid);
-	*key = key_of(&task);
+	claim_seniority(task, p->tgid);
 	return true;
 }
 
