@@ -10,7 +10,7 @@ use threadwise_metrics::{
 use threadwise_model::fluid;
 
 use crate::error::Error;
-use crate::run::{Measurement, Sample};
+use crate::run::{Label, Measurement, Sample};
 
 /// Names the layout of the JSON that an evaluation is written as.
 pub const SCHEMA: &str = "threadwise.lab/1";
@@ -20,8 +20,8 @@ pub const SCHEMA: &str = "threadwise.lab/1";
 pub struct Evaluation {
     /// [`SCHEMA`].
     pub schema: String,
-    /// How the numbers came about: always "lab", measured in a real kernel on an emulated machine.
-    pub label: String,
+    /// How the numbers came about.
+    pub label: Label,
     /// One for each run of the experiment, in its order.
     pub runs: Vec<RunResult>,
     /// Samples that were void.
@@ -78,7 +78,7 @@ pub fn evaluate(measurement: Measurement) -> Result<Evaluation, Error> {
         .collect::<Result<_, _>>()?;
     Ok(Evaluation {
         schema: SCHEMA.to_string(),
-        label: String::from("lab"),
+        label: measurement.label,
         runs,
         nr_void: measurement.samples.iter().filter(|sample| sample.void).count(),
         measurement,
@@ -313,6 +313,7 @@ pub(crate) mod tests {
             }
         }
         Measurement {
+            label: Label::Lab,
             experiment,
             machine: "smp-8".into(),
             nr_cpus: 8,

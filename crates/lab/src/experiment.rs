@@ -97,6 +97,13 @@ pub struct Synthetic {
     pub wait: Wait,
 }
 
+impl Synthetic {
+    /// How many threads it has on a machine.
+    pub fn nr_threads(&self, machine: &Machine) -> u32 {
+        self.threads.unwrap_or(machine.nr_cpus() as u32)
+    }
+}
+
 impl Experiment {
     /// Reads and checks a file.
     ///
@@ -217,8 +224,8 @@ impl Experiment {
         runs
     }
 
-    /// The program of this name.
-    pub(crate) fn program(&self, name: &str) -> &Program {
+    /// The program of this name, which a run has.
+    pub fn program(&self, name: &str) -> &Program {
         self.programs
             .iter()
             .find(|program| program.name == name)
@@ -243,18 +250,22 @@ impl Program {
             == (&other.synthetic, &other.command, &other.time_label)
     }
 
-    /// The command that runs it in the guest. Programs of one round differ in their seeds, rounds do too.
+    /// Its seed in a round that has this one: programs of one round differ in theirs.
+    pub fn seed(&self, experiment: &Experiment, of_round: u64) -> u64 {
+        let place = experiment
+            .programs
+            .iter()
+            .position(|program| program.name == self.name);
+        of_round * 1000 + place.unwrap_or(0) as u64
+    }
+
+    /// The command that runs it in the guest.
     pub(crate) fn command(&self, experiment: &Experiment, machine: &Machine, seed: u64) -> Vec<String> {
         let Some(synthetic) = &self.synthetic else {
             return self.command.clone();
         };
-        let threads = synthetic.threads.unwrap_or(machine.nr_cpus() as u32);
-        let place = experiment
-            .programs
-            .iter()
-            .position(|program| program.name == self.name)
-            .unwrap_or(0);
-        let seed = seed * 1000 + place as u64;
+        let threads = synthetic.nr_threads(machine);
+        let seed = self.seed(experiment, seed);
         [
             "threadwise bench synthetic --format json".to_string(),
             format!(

@@ -53,9 +53,26 @@ pub struct Sample {
     pub void: bool,
 }
 
+/// The version of threadwise: its commit, or that of its packages if it was built without git.
+pub const VERSION: &str = env!("THREADWISE_VERSION");
+
+/// How numbers came about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Label {
+    /// Measured in a real kernel on an emulated machine.
+    #[default]
+    Lab,
+    /// Simulated.
+    Simulated,
+}
+
 /// Everything that was measured, and where.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measurement {
+    /// How it came about.
+    #[serde(default)]
+    pub label: Label,
     /// The experiment.
     pub experiment: Experiment,
     /// The machine's name.
@@ -64,7 +81,7 @@ pub struct Measurement {
     pub nr_cpus: usize,
     /// The fastest CPU over the slowest: a in the paper's equations.
     pub asymmetry: f64,
-    /// The guest kernel's release.
+    /// The guest kernel's release; empty where there was none.
     pub kernel: String,
     /// What emulated it, as QEMU calls itself.
     #[serde(default)]
@@ -137,25 +154,27 @@ pub fn run(
     if failure.is_none() {
         session.guest.power_off();
     }
-    let capacity = |fold: fn(u32, u32) -> u32| {
-        machine
-            .cpus()
-            .iter()
-            .map(|cpu| cpu.capacity)
-            .reduce(fold)
-            .unwrap_or(1024)
-    };
     let measurement = Measurement {
+        label: Label::Lab,
         experiment: experiment.clone(),
         machine: machine.name().to_string(),
         nr_cpus: machine.nr_cpus(),
-        asymmetry: f64::from(capacity(u32::max)) / f64::from(capacity(u32::min)),
+        asymmetry: asymmetry(&machine),
         kernel: release,
         qemu,
-        version: env!("THREADWISE_VERSION").to_string(),
+        version: VERSION.to_string(),
         samples,
     };
     Ok(Outcome { measurement, failure })
+}
+
+/// The fastest CPU over the slowest: a in the paper's equations.
+pub fn asymmetry(machine: &Machine) -> f64 {
+    let capacity = |fold: fn(u32, u32) -> u32| {
+        let capacities = machine.cpus().iter().map(|cpu| cpu.capacity);
+        f64::from(capacities.reduce(fold).unwrap_or(1024))
+    };
+    capacity(u32::max) / capacity(u32::min)
 }
 
 /// An image with our own programs: the command, which is the guest's init too, and busybox.

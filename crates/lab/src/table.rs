@@ -7,6 +7,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use threadwise_metrics::{RatioSummary, Summary};
 
 use crate::evaluate::{Evaluation, RunResult, SchedulerResult};
+use crate::run::Label;
 
 /// Renders a table a run, and a legend.
 pub fn render(evaluation: &Evaluation) -> String {
@@ -16,16 +17,23 @@ pub fn render(evaluation: &Evaluation) -> String {
     let mut line =
         |args: std::fmt::Arguments| writeln!(text, "{args}").expect("writing to a string cannot fail");
     line(format_args!("{}: {}", experiment.name, experiment.description));
-    line(format_args!(
-        "[lab] machine {}, Linux {}, {} rounds of {} s, seeds from {}, {} of {} runs void and repeated",
-        measurement.machine,
-        measurement.kernel,
-        experiment.rounds,
-        experiment.seconds,
-        experiment.seed,
-        evaluation.nr_void,
-        measurement.samples.len()
-    ));
+    let length = format!(
+        "{} rounds of {} s, seeds from {}",
+        experiment.rounds, experiment.seconds, experiment.seed
+    );
+    match evaluation.label {
+        Label::Lab => line(format_args!(
+            "[lab] machine {}, Linux {}, {length}, {} of {} runs void and repeated",
+            measurement.machine,
+            measurement.kernel,
+            evaluation.nr_void,
+            measurement.samples.len()
+        )),
+        Label::Simulated => line(format_args!(
+            "[simulated] machine {}, {length}",
+            measurement.machine
+        )),
+    }
     for run in &evaluation.runs {
         line(format_args!("\n{}", heading(run)));
         line(format_args!("{}", table(run)));

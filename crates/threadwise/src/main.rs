@@ -6,6 +6,7 @@
 mod bench;
 mod lab;
 mod model;
+mod sim;
 mod topo;
 
 use std::process::ExitCode;
@@ -30,6 +31,9 @@ enum Command {
     /// Compare schedulers in a real kernel on an emulated machine
     #[command(subcommand)]
     Lab(lab::Command),
+    /// Compare schedulers in a simulation: the same experiments, in seconds
+    #[command(subcommand)]
+    Sim(sim::Command),
     /// Compute what schedulers reach in theory
     #[command(subcommand)]
     Model(model::Command),
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
         Command::Topo(options) => topo::run(options),
         Command::Bench(command) => bench::run(command),
         Command::Lab(command) => lab::run(command),
+        Command::Sim(command) => sim::run(command),
         Command::Model(command) => model::run(command),
     };
     result.unwrap_or_else(|error| {

@@ -23,6 +23,7 @@ fn every_command_explains_itself() {
         &["bench", "synthetic"],
         &["lab", "run"],
         &["lab", "exec"],
+        &["sim", "run"],
         &["model", "table"],
         &["model", "joint"],
     ] {
@@ -237,4 +238,63 @@ fn model_prints_tables_exactly_and_refuses_what_they_are_not_about() {
     assert_eq!(policies.len(), 3);
     assert!(number(2, "gain") > number(1, "gain") && number(1, "gain") > 0.005);
     assert!(number(2, "idle") < number(0, "idle") && number(0, "fairness") > 0.98);
+}
+
+/// The experiment in the repository, in short.
+fn simulated(experiment: &str, options: &[&str]) -> Output {
+    let path = format!(
+        "{}/../../experiments/{experiment}.toml",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    threadwise(&[&["sim", "run", &path], options].concat())
+}
+
+#[test]
+fn a_simulated_experiment_says_so_and_is_the_same_each_time() {
+    let once = || simulated("two-apps", &["--seconds", "1", "--format", "json"]);
+    let output = once();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(output.stdout, once().stdout, "to the last digit");
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["label"], "simulated");
+    assert_eq!(value["runs"][1]["run"].as_array().unwrap().len(), 2);
+    let table = text(&simulated("two-apps", &["--seconds", "1"]).stdout);
+    assert!(
+        table.contains("[simulated] machine smp-8, 4 rounds of 1 s"),
+        "{table}"
+    );
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_before_anything_runs() {
+    let output = simulated("wakeups", &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("program \"pipe\" is a command"),
+        "{}",
+        text(&output.stderr)
+    );
+    let folder = tempfile::tempdir().unwrap();
+    for (what, said) in [
+        ("machine = 'smt-4x2'\nmips = 60", "share cores"),
+        ("machine = 'smp-8'\nmips = 0", "mips = 0"),
+        (
+            "machine = 'smp-8'\nmips = 60\n[[scheduler]]\nname = 'fifo'",
+            "fifo",
+        ),
+        (
+            "machine = 'smp-8'\nmips = 60\n[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise', '--slice-us', '9']",
+            "--slice-us",
+        ),
+    ] {
+        let path = folder.path().join("e.toml");
+        let body = format!(
+            "name = 'e'\ndescription = 'd'\nrounds = 2\nseconds = 1.0\n{what}\n[[scheduler]]\nname = 'kernel'\n\
+             [[program]]\nname = 'A'\nsynthetic = {{ ratio = '1:1', phase_units = 100 }}\n"
+        );
+        std::fs::write(&path, body).unwrap();
+        let output = threadwise(&["sim", "run", path.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(2), "{what}");
+        assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
+    }
 }

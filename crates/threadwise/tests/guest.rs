@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use threadwise_policy::{Boosts, Class, Run, Task, Tunables, boost, makes_room};
+use threadwise_policy::{Class, Run, Task, Tunables, makes_room};
+use threadwise_simulator::schedulers::Settings;
 
 static ONE_GUEST: Mutex<()> = Mutex::new(());
 
@@ -341,6 +342,25 @@ fn serial_programs_share_by_weight() {
     check_weights(8, "--ratio 1:inf --phase-units 500 --threads 1");
 }
 
+#[test]
+fn a_heavier_parallel_program_gets_no_less_beside_a_serial_one() {
+    // Both on one CPU. What a serial program is boosted is time that the other waits, and is to have again: as long as
+    // that was withheld from heavy ones, nice -10 got a fifth of what nice 0 did.
+    let body = script(
+        r#"
+        for nice in 0 -10; do
+            busybox taskset 8 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 30 >/dev/null & S=$!
+            busybox sleep 1
+            busybox taskset 8 sh -c "busybox renice -n $nice \$\$ >/dev/null; exec threadwise bench synthetic --ratio inf:1 --threads 8 --phase-units 2000 --duration 6 --format json"
+            kill $S; wait $S
+        done
+        "#,
+    );
+    let holds = |done: &[f64]| done.len() == 2 && done[1] > 0.9 * done[0];
+    let done = work(&stdout(measured(Some("scx_threadwise"), &[], &body, holds)));
+    assert!(holds(&done), "nice 0 and -10: {done:?}");
+}
+
 /// What programs get beside 80 serial ones, ten times as many as there are CPUs, eight of those at nice 5.
 #[derive(Debug)]
 struct Crowd {
@@ -399,6 +419,41 @@ fn ten_times_more_serial_programs_than_cpus_do_not_starve_a_parallel_one() {
     assert!(
         ageless.parallel < 0.07,
         "{ageless:?}, although the boost does not age"
+    );
+}
+
+/// How many phases a parallel program gets through that is bound to one CPU beside 80 serial ones, bound there too, while
+/// the other seven CPUs have nothing to do.
+fn phases_among_bound_serial_programs(scheduler: &str, holds: impl Fn(f64) -> bool) -> f64 {
+    let body = script(
+        r#"
+        serial="busybox taskset 8 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 200"
+        for i in $(busybox seq 80); do $serial >/dev/null & PIDS="$PIDS $!"; done
+        busybox sleep 6
+        busybox taskset 8 threadwise bench synthetic --ratio inf:1 --threads 3 --phase-units 50 --duration 12 --format json
+        kill $PIDS
+        "#,
+    );
+    let output = measured_by(
+        "rounds",
+        Some(scheduler),
+        &["--deadline", "300"],
+        &body,
+        |rounds| rounds.len() == 1 && holds(rounds[0]),
+    );
+    reported("rounds", &stdout(output))[0]
+}
+
+#[test]
+fn a_parallel_task_bound_among_many_serial_ones_has_its_turn() {
+    // Each of 80 with a full boost would go before it for 200 ms, longer than the watchdog waits. What the machine's
+    // other CPUs do says nothing about this queue.
+    let ageless =
+        phases_among_bound_serial_programs("scx_threadwise --inject-fault ageless", |rounds| rounds <= 3.0);
+    let ours = phases_among_bound_serial_programs("scx_threadwise", |rounds| rounds > 5.0 * ageless);
+    assert!(
+        ours > 5.0 * ageless && ours > 5.0,
+        "{ours} phases, and {ageless} if boosts do not age"
     );
 }
 
@@ -533,10 +588,7 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
     let task = |at: usize| Task {
         vtime: input[at],
         class: Class::try_from(input[at + 1]).unwrap(),
-    };
-    let boosts = |at: usize| Boosts {
-        serial_ns: input[at],
-        senior_ns: input[at + 1],
+        nr_waiting: input[at + 2] as u32,
     };
     match function {
         "tw_class_of" => tunables.class_of(input[0] as u32, input[1] != 0, input[2] != 0) as u64,
@@ -550,15 +602,15 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
                 slept: input[6] != 0,
             };
             let class = Class::try_from(input[8]).unwrap();
-            tunables.vtime_advance(input[0], &run, input[7], class, &boosts(9))
+            tunables.vtime_advance(input[0], &run, input[7], class)
         }
-        "tw_key" => boosts(2).key(&task(0)),
-        "tw_preempts" => u64::from(boosts(4).preempts(&task(0), &task(2))),
-        "tw_yields" => u64::from(tunables.yields(&task(0), input[2], &boosts(3))),
-        "tw_due_in" => tunables.due_in(&task(0), input[2], &boosts(3)),
-        "tw_makes_room" => u64::from(makes_room(&task(0), input[2] != 0, input[3] != 0)),
-        "tw_clock" => boosts(5).clock(input[0], &task(1), input[3] as u32, input[4] != 0),
-        "tw_boost" => boost(input[0], input[1] as u32),
+        "tw_key" => tunables.key(&task(0)),
+        "tw_goes_first" => u64::from(tunables.goes_first(&task(0), &task(3))),
+        "tw_preempts" => u64::from(tunables.preempts(&task(0), &task(3))),
+        "tw_yields" => u64::from(tunables.yields(&task(0), &task(3))),
+        "tw_due_in" => tunables.due_in(&task(0), &task(3)),
+        "tw_makes_room" => u64::from(makes_room(&task(0), input[3] != 0, input[4] != 0)),
+        "tw_clock" => tunables.clock(input[0], &task(1), input[4] != 0),
         other => panic!("{other} is no function of the policy"),
     }
 }
@@ -590,7 +642,10 @@ fn the_kernel_and_the_native_build_decide_alike() {
         vtime_window_ns: setting("vtime_window_ns"),
         vtime_lag_ns: setting("vtime_lag_ns"),
         serial_threshold: setting("serial_threshold") as u32,
+        boost_shares: setting("boost_shares") as u32,
     };
+    // The simulator's scheduler has the same settings.
+    assert_eq!(Settings::default().tunables, tunables);
     let mut seen = BTreeMap::<String, (u32, BTreeSet<u64>)>::new();
     for line in lines {
         let function = line["function"].as_str().unwrap();
@@ -620,7 +675,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         rotate_ns: tunables.rotate_ns + 1,
         ..tunables
     };
-    let due_in = |tunables| replay(tunables, "tw_due_in", &[0, 3, 0, 0, 0]);
+    let due_in = |tunables| replay(tunables, "tw_due_in", &[0, 3, 0, 0, 3, 0]);
     assert_ne!(due_in(&other), due_in(&tunables));
 }
 

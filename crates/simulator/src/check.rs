@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What must hold after every event, whatever the scheduler.
+
+use std::collections::BTreeSet;
+
+use crate::Ns;
+use crate::kernel::{Doing, Kernel, Place, TaskIndex, work};
+
+/// Watches over a world ([`crate::World::check`]).
+#[derive(Clone, Copy, Debug)]
+pub struct Checker {
+    /// No CPU is idle for longer beside a task that waits for as long and may run there.
+    pub idle_bound: Ns,
+    /// No ready task waits for longer.
+    pub wait_bound: Ns,
+}
+
+impl Checker {
+    /// Whether all is well.
+    ///
+    /// # Errors
+    /// What is not.
+    pub(crate) fn look(&self, kernel: &Kernel) -> Result<(), String> {
+        for index in 0..kernel.tasks.len() {
+            task_is_somewhere(kernel, index)?;
+        }
+        for (index, cpu) in kernel.cpus.iter().enumerate() {
+            if let Some(running) = cpu.running {
+                let place = kernel.tasks[running].place;
+                if place != Place::On(index) {
+                    return Err(format!("CPU {index} runs task {running}, which is {place:?}"));
+                }
+            }
+            self.nobody_waits_beside_idle(kernel, index)?;
+        }
+        for (index, task) in kernel.tasks.iter().enumerate() {
+            if waits(task.place) && kernel.now - task.waits_since > self.wait_bound {
+                return Err(format!("task {index} has waited since {} ns", task.waits_since));
+            }
+        }
+        work_is_conserved(kernel)
+    }
+
+    fn nobody_waits_beside_idle(&self, kernel: &Kernel, cpu: usize) -> Result<(), String> {
+        let Some(since) = kernel.cpus[cpu].idle_since else {
+            return Ok(());
+        };
+        if kernel.now - since <= self.idle_bound {
+            return Ok(());
+        }
+        let waiting = kernel.tasks.iter().position(|task| {
+            waits(task.place)
+                && kernel.now - task.waits_since > self.idle_bound
+                && task.bound_to.is_none_or(|bound| bound == cpu)
+        });
+        match waiting {
+            Some(task) => Err(format!(
+                "CPU {cpu} has been idle since {since} ns beside task {task}, which waits since {} ns, {:?}",
+                kernel.tasks[task].waits_since, kernel.tasks[task].place
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+fn waits(place: Place) -> bool {
+    matches!(place, Place::Local(_) | Place::Queue(_) | Place::Held)
+}
+
+/// A task is in one place, which knows of it, and in which it may be.
+fn task_is_somewhere(kernel: &Kernel, index: TaskIndex) -> Result<(), String> {
+    let task = &kernel.tasks[index];
+    let (is_there, cpu) = match task.place {
+        Place::On(cpu) => (kernel.cpus[cpu].running == Some(index), Some(cpu)),
+        Place::Local(cpu) => (kernel.cpus[cpu].local.contains(&index), Some(cpu)),
+        Place::Queue(queue) => (kernel.queues[queue].iter().any(|queued| queued == index), None),
+        Place::Nowhere => (matches!(task.doing, Doing::Sleep(_) | Doing::SleepTime), None),
+        Place::Held | Place::Gone => (true, None),
+    };
+    if !is_there {
+        return Err(format!("task {index} is lost: {:?}", task.place));
+    }
+    if let (Some(cpu), Some(bound)) = (cpu, task.bound_to)
+        && cpu != bound
+    {
+        return Err(format!("task {index} is on CPU {cpu}, and bound to {bound}"));
+    }
+    let places: BTreeSet<usize> = (0..kernel.cpus.len())
+        .filter(|&cpu| kernel.cpus[cpu].local.contains(&index) || kernel.cpus[cpu].running == Some(index))
+        .collect();
+    if places.len() > 1 {
+        return Err(format!("task {index} is on CPUs {places:?}"));
+    }
+    Ok(())
+}
+
+/// Nobody did more than the CPUs could while they were not idle, and what is accounted as run is no more than that.
+fn work_is_conserved(kernel: &Kernel) -> Result<(), String> {
+    let busy = |cpu: &crate::kernel::Cpu| {
+        kernel.now - cpu.idled - cpu.idle_since.map_or(0, |since| kernel.now - since)
+    };
+    let could: u64 = kernel
+        .cpus
+        .iter()
+        .map(|cpu| busy(cpu) * u64::from(cpu.capacity))
+        .sum();
+    let done: u64 = kernel.tasks.iter().map(|task| task.done).sum();
+    let ran: Ns = kernel.tasks.iter().map(|task| task.ran).sum();
+    let was_busy: Ns = kernel.cpus.iter().map(busy).sum();
+    if done > could || ran > was_busy {
+        return Err(format!(
+            "{} ns of work done in {ran} ns of running, where {} and {was_busy} were possible",
+            done / work(1),
+            could / work(1)
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! CPUs, tasks and queues, and what schedulers may do with them: what sched_ext offers (kernel/sched/ext.c).
+
+use std::collections::VecDeque;
+
+use crate::Ns;
+use crate::costs::Costs;
+use crate::events::{Event, Events};
+use crate::program::Futex;
+use crate::queue::{Position, Queue};
+
+/// A CPU, numbered from 0 without gaps.
+pub type CpuIndex = usize;
+/// A task, numbered from 0.
+pub type TaskIndex = usize;
+/// A dispatch queue, numbered from 0.
+pub type QueueIndex = usize;
+
+/// A slice that does not end.
+pub const ENDLESS: Ns = Ns::MAX;
+
+/// Work: nanoseconds times capacity, so that each nanosecond does as much as the CPU's capacity.
+pub(crate) type Work = u64;
+
+/// The work of so many nanoseconds on the fastest CPU.
+pub(crate) fn work(ns: Ns) -> Work {
+    ns * u64::from(threadwise_policy::CAPACITY_ONE)
+}
+
+/// Where a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Nowhere: it sleeps, or a hook is to put it somewhere.
+    Nowhere,
+    /// Runs on this CPU.
+    On(CpuIndex),
+    /// In this CPU's local queue.
+    Local(CpuIndex),
+    /// In a dispatch queue.
+    Queue(QueueIndex),
+    /// The scheduler keeps it in a structure of its own.
+    Held,
+    /// It has ended.
+    Gone,
+}
+
+/// What a task is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doing {
+    Compute,
+    Spin(Futex),
+    /// Wakes those that wait for this futex, one after the other; so many are left.
+    Wake(Futex, usize),
+    Sleep(Futex),
+    SleepTime,
+    /// Its next step is to be asked for.
+    Next,
+}
+
+/// A task.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Its program, from 0: the thread group.
+    pub program: usize,
+    /// Its number among the program's threads.
+    pub thread: usize,
+    /// 1 to 10000, where 100 is nice 0.
+    pub weight: u32,
+    /// Where it is.
+    pub place: Place,
+    /// The CPU that it is on, or was last.
+    pub cpu: CpuIndex,
+    /// The one CPU that it is bound to.
+    pub bound_to: Option<CpuIndex>,
+    /// What is left of its slice.
+    pub slice: Ns,
+    /// How long it has run, as far as that is accounted (`se.sum_exec_runtime`).
+    pub ran: Ns,
+    /// Up to when it is (`se.exec_start`).
+    pub exec_start: Ns,
+    /// When it came to its CPU (`sched_info.last_arrival`).
+    pub arrived: Ns,
+    /// How often it slept (`nvcsw`).
+    pub nr_sleeps: u64,
+    /// Since when it waits.
+    pub waits_since: Ns,
+    pub(crate) doing: Doing,
+    pub(crate) left: Work,
+    pub(crate) done: Work,
+    pub(crate) position: Position,
+    pub(crate) direct: Option<Direct>,
+}
+
+/// An insertion that `select_cpu` asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Direct {
+    pub(crate) slice: Ns,
+    pub(crate) preempt: bool,
+}
+
+/// A CPU.
+#[derive(Clone, Debug)]
+pub struct Cpu {
+    /// 1024 for the fastest.
+    pub capacity: u32,
+    /// What runs.
+    pub running: Option<TaskIndex>,
+    /// Whether it has nothing to do and nobody has claimed it.
+    pub idle: bool,
+    /// How long it has been idle in all, as of `idle_since`.
+    pub idled: Ns,
+    pub(crate) idle_since: Option<Ns>,
+    pub(crate) local: VecDeque<TaskIndex>,
+    /// From when on what runs there makes progress: what the kernel does comes first.
+    pub(crate) progress_from: Ns,
+    pub(crate) generation: u32,
+    pub(crate) is_ticking: bool,
+    pub(crate) is_kicked: bool,
+}
+
+/// The state of everything, and what schedulers may do to it.
+pub struct Kernel {
+    /// The time.
+    pub now: Ns,
+    /// The CPUs.
+    pub cpus: Vec<Cpu>,
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    pub(crate) queues: Vec<Queue>,
+    pub(crate) costs: Costs,
+    pub(crate) events: Events,
+    nr_inserted: u64,
+    timer_generation: u32,
+    timer_cpu: CpuIndex,
+    /// The CPU on which the hook at hand runs.
+    pub(crate) here: CpuIndex,
+    idle_cursor: CpuIndex,
+}
+
+impl Kernel {
+    pub(crate) fn new(capacities: &[u32], costs: Costs) -> Self {
+        let cpu = |&capacity: &u32| Cpu {
+            capacity,
+            running: None,
+            idle: true,
+            idled: 0,
+            idle_since: Some(0),
+            local: VecDeque::new(),
+            progress_from: 0,
+            generation: 0,
+            is_ticking: false,
+            is_kicked: false,
+        };
+        Self {
+            now: 0,
+            cpus: capacities.iter().map(cpu).collect(),
+            tasks: Vec::new(),
+            queues: Vec::new(),
+            costs,
+            events: Events::default(),
+            nr_inserted: 0,
+            timer_generation: 0,
+            timer_cpu: 0,
+            here: 0,
+            idle_cursor: 0,
+        }
+    }
+
+    /// Whether the task may run there.
+    pub fn may_run(&self, task: TaskIndex, cpu: CpuIndex) -> bool {
+        self.tasks[task].bound_to.is_none_or(|bound| bound == cpu)
+    }
+
+    /// So many more queues; the number of the first.
+    pub fn create_queues(&mut self, nr: usize) -> QueueIndex {
+        self.queues.resize_with(self.queues.len() + nr, Queue::default);
+        self.queues.len() - nr
+    }
+
+    /// How many wait in a queue (`scx_bpf_dsq_nr_queued`).
+    pub fn nr_queued(&self, queue: QueueIndex) -> usize {
+        self.queues[queue].len()
+    }
+
+    /// The first of a queue (`scx_bpf_dsq_peek`).
+    pub fn peek(&self, queue: QueueIndex) -> Option<TaskIndex> {
+        self.queues[queue].iter().next()
+    }
+
+    /// In `select_cpu` only: the task goes to the local queue of the CPU that is returned.
+    pub fn insert_direct(&mut self, task: TaskIndex, slice: Ns, preempt: bool) {
+        self.tasks[task].direct = Some(Direct { slice, preempt });
+    }
+
+    /// Puts a task without a place into a queue (`scx_bpf_dsq_insert_vtime`).
+    pub fn insert_queue(&mut self, task: TaskIndex, queue: QueueIndex, slice: Ns, key: u64) {
+        self.nr_inserted += 1;
+        let position = self.queues[queue].insert(task, key, self.nr_inserted);
+        let task = &mut self.tasks[task];
+        assert_eq!(task.place, Place::Nowhere, "a task is in one queue");
+        task.position = position;
+        task.slice = slice;
+        task.place = Place::Queue(queue);
+    }
+
+    /// Puts a task without a place into a CPU's local queue (`SCX_DSQ_LOCAL_ON`): at its end, or before all others and in
+    /// place of what runs there. If it cannot run at once it is sent back (`SCX_ENQ_IMMED`).
+    pub fn insert_local(&mut self, task: TaskIndex, cpu: CpuIndex, slice: Ns, preempt: bool) {
+        let state = &mut self.tasks[task];
+        assert!(
+            matches!(state.place, Place::Nowhere | Place::Held),
+            "a task is in one queue"
+        );
+        state.slice = slice;
+        state.place = Place::Local(cpu);
+        state.cpu = cpu;
+        if preempt {
+            self.cpus[cpu].local.push_front(task);
+            self.kick_preempt(cpu);
+        } else {
+            self.cpus[cpu].local.push_back(task);
+            self.kick(cpu);
+        }
+    }
+
+    /// The scheduler keeps a task without a place itself.
+    pub fn hold(&mut self, task: TaskIndex) {
+        let task = &mut self.tasks[task];
+        assert_eq!(task.place, Place::Nowhere, "a task is in one queue");
+        task.place = Place::Held;
+    }
+
+    /// Moves the first task of a queue that may run there to the CPU's local queue (`scx_bpf_dsq_move_to_local`).
+    pub fn move_to_local(&mut self, cpu: CpuIndex, queue: QueueIndex) -> bool {
+        let Some(task) = self.queues[queue].iter().find(|&task| self.may_run(task, cpu)) else {
+            return false;
+        };
+        self.queues[queue].remove(task, self.tasks[task].position);
+        let state = &mut self.tasks[task];
+        state.place = Place::Local(cpu);
+        state.cpu = cpu;
+        self.cpus[cpu].local.push_back(task);
+        true
+    }
+
+    /// Gives a task, mostly a running one, a new slice.
+    pub fn set_slice(&mut self, task: TaskIndex, slice: Ns) {
+        self.tasks[task].slice = slice;
+    }
+
+    /// Claims a CPU if it is idle (`scx_bpf_test_and_clear_cpu_idle`).
+    pub fn claim_idle(&mut self, cpu: CpuIndex) -> bool {
+        std::mem::replace(&mut self.cpus[cpu].idle, false)
+    }
+
+    /// Claims an idle CPU on which the task may run (`scx_bpf_pick_idle_cpu`), each time from where it found the last.
+    pub fn claim_any_idle(&mut self, task: TaskIndex) -> Option<CpuIndex> {
+        if let Some(bound) = self.tasks[task].bound_to {
+            return self.claim_idle(bound).then_some(bound);
+        }
+        let nr = self.cpus.len();
+        let found = (0..nr)
+            .map(|step| (self.idle_cursor + step) % nr)
+            .find(|&cpu| self.cpus[cpu].idle)?;
+        self.cpus[found].idle = false;
+        self.idle_cursor = (found + 1) % nr;
+        Some(found)
+    }
+
+    /// Claims an idle CPU for a task that wakes up, the one that it ran on if that is idle (`scx_bpf_select_cpu_and`).
+    pub fn select_idle(&mut self, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
+        if self.may_run(task, prev) && self.claim_idle(prev) {
+            return Some(prev);
+        }
+        self.claim_any_idle(task)
+    }
+
+    /// Has a CPU look for what to run (`SCX_KICK_IDLE` for an idle one).
+    pub fn kick(&mut self, cpu: CpuIndex) {
+        if !std::mem::replace(&mut self.cpus[cpu].is_kicked, true) {
+            let delay = if cpu == self.here { 0 } else { self.costs.kick_ns };
+            self.events.add(self.now + delay, Event::Reschedule { cpu });
+        }
+    }
+
+    /// Ends the slice of what runs there (`SCX_KICK_PREEMPT`).
+    pub fn kick_preempt(&mut self, cpu: CpuIndex) {
+        if let Some(running) = self.cpus[cpu].running {
+            self.account(cpu);
+            self.tasks[running].slice = 0;
+        }
+        self.kick(cpu);
+    }
+
+    /// Has [`crate::Scheduler::tick`] called for this CPU also in so long (HRTICK).
+    pub fn set_alarm(&mut self, cpu: CpuIndex, delay: Ns) {
+        self.events.add(self.now + delay, Event::Alarm { cpu });
+    }
+
+    /// Has [`crate::Scheduler::timer`] called in so long, on this CPU, instead of when it was to be.
+    pub fn start_timer(&mut self, delay: Ns) {
+        self.timer_generation = self.timer_generation.wrapping_add(1);
+        self.timer_cpu = self.here;
+        let generation = self.timer_generation;
+        self.events.add(self.now + delay, Event::Timer { generation });
+    }
+
+    /// Whether this expiry of the timer still counts, and then the CPU on which it happens.
+    pub(crate) fn timer_expires(&self, generation: u32) -> Option<CpuIndex> {
+        (generation == self.timer_generation).then_some(self.timer_cpu)
+    }
+
+    /// Brings what a CPU's task ran and did up to date.
+    pub(crate) fn account(&mut self, cpu: CpuIndex) {
+        let state = &mut self.cpus[cpu];
+        let Some(running) = state.running else { return };
+        let task = &mut self.tasks[running];
+        let ran = self.now - task.exec_start;
+        task.exec_start = self.now;
+        task.ran += ran;
+        if task.slice != ENDLESS {
+            task.slice = task.slice.saturating_sub(ran);
+        }
+        if self.now > state.progress_from {
+            let progress = (self.now - state.progress_from) * u64::from(state.capacity);
+            let progress = progress.min(task.left);
+            task.left -= progress;
+            if task.doing == Doing::Compute {
+                task.done += progress;
+            }
+            state.progress_from = self.now;
+        }
+    }
+
+    /// The kernel does something on a CPU before what runs there goes on.
+    pub(crate) fn interrupt(&mut self, cpu: CpuIndex, cost: Ns) {
+        self.account(cpu);
+        let state = &mut self.cpus[cpu];
+        state.progress_from =
+            state.progress_from.max(self.now) + (work(cost)).div_ceil(u64::from(state.capacity));
+        self.expect_done(cpu);
+    }
+
+    /// Has what runs on a CPU be done when it will be.
+    pub(crate) fn expect_done(&mut self, cpu: CpuIndex) {
+        let state = &mut self.cpus[cpu];
+        state.generation = state.generation.wrapping_add(1);
+        let Some(running) = state.running else { return };
+        let task = &self.tasks[running];
+        if matches!(task.doing, Doing::Spin(_)) {
+            return;
+        }
+        let at = state.progress_from.max(self.now) + task.left.div_ceil(u64::from(state.capacity));
+        let generation = state.generation;
+        self.events.add(at, Event::Done { cpu, generation });
+    }
+}

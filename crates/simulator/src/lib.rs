@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A deterministic simulator of schedulers: discrete events in integer nanoseconds.
+//!
+//! [`schedulers::Threadwise`] asks the functions of `policy/`, the code that the kernel runs, from the same places as
+//! `crates/scheduler/src/bpf/main.bpf.c` does; [`kernel`] is what sched_ext does around it. Other [`Scheduler`]s are there
+//! to compare with. [`World`] puts a machine, a scheduler and [`Program`]s together and lets time pass; the same world
+//! gives the same result, to the nanosecond. [`check`] watches over what must hold at every event.
+//!
+//! What is modelled: CPUs of different speed, run queues, idle CPUs, slices that end at ticks, preemption, wake-ups one
+//! after the other, and what switches, wake-ups, ticks and timers cost ([`Costs`]). What is not: caches, shared cores,
+//! memory, power, interrupts other than those.
+
+pub mod check;
+mod costs;
+mod events;
+pub mod kernel;
+mod program;
+mod queue;
+mod scheduler;
+pub mod schedulers;
+mod synthetic;
+mod world;
+
+pub use costs::Costs;
+pub use program::{Futex, Program, Step};
+pub use scheduler::{Enqueue, Scheduler};
+pub use synthetic::Synthetic;
+pub use world::{Outcome, ProgramOutcome, World};
+
+/// Nanoseconds of simulated time.
+pub type Ns = u64;

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The kernel's fair scheduler, EEVDF (kernel/sched/fair.c, Linux 6.12 to 7.2), as far as it decides who runs where.
+//!
+//! Modelled: a queue for each CPU, virtual deadlines with eligibility by lag, protection of who runs until its slice is used
+//! (RUN_TO_PARITY), which ends it to the microsecond (HRTICK, on by default in Linux 7.2), lag kept over sleep, wake-ups onto the CPU that a task ran on or an idle one, balancing by CPUs that
+//! go idle and by idle ones at the ticks of busy ones (nohz). All CPUs are one domain. Not modelled: groups, packages,
+//! capacities, migration costs, delayed dequeue.
+
+use std::cmp::Reverse;
+
+use crate::Ns;
+use crate::kernel::{CpuIndex, ENDLESS, Kernel, TaskIndex};
+use crate::scheduler::{Enqueue, Scheduler};
+
+/// sysctl_sched_base_slice, times 1 + log2 of the CPUs, at most 8 (`update_sysctl()`).
+const BASE_SLICE_NS: Ns = 700_000;
+
+/// An entity's account, in nanoseconds of virtual time times 100.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entity {
+    vruntime: i64,
+    deadline: i64,
+    /// `ran` up to which vruntime is charged.
+    charged_ns: Ns,
+    /// How far it was from the mean when it left its queue.
+    lag: i64,
+    weight: i64,
+}
+
+/// One CPU's queue: the tasks that wait. What runs is in none.
+#[derive(Clone, Debug, Default)]
+struct RunQueue {
+    waiting: Vec<TaskIndex>,
+    /// Until when (of its `ran`) what runs goes on whoever else has an earlier deadline.
+    protected_until: Ns,
+    /// The least vruntime, for when all have left.
+    floor: i64,
+}
+
+/// The kernel's scheduler.
+pub struct Fair {
+    entities: Vec<Entity>,
+    queues: Vec<RunQueue>,
+    slice_ns: Ns,
+    tick_ns: Ns,
+}
+
+impl Fair {
+    /// For the kernel's CPUs.
+    pub fn new(kernel: &mut Kernel) -> Self {
+        let nr = kernel.cpus.len();
+        Self {
+            entities: Vec::new(),
+            queues: vec![RunQueue::default(); nr],
+            slice_ns: BASE_SLICE_NS * u64::from(1 + nr.min(8).ilog2()),
+            tick_ns: kernel.costs.tick_period_ns,
+        }
+    }
+
+    fn know(&mut self, kernel: &Kernel, task: TaskIndex) {
+        if self.entities.len() <= task {
+            self.entities.resize(task + 1, Entity::default());
+        }
+        self.entities[task].weight = i64::from(kernel.tasks[task].weight);
+    }
+
+    /// Virtual time for so much time.
+    fn virtual_ns(&self, task: TaskIndex, ns: Ns) -> i64 {
+        ns as i64 * 100 * 100 / self.entities[task].weight
+    }
+
+    /// `update_curr()`.
+    fn charge(&mut self, kernel: &Kernel, task: TaskIndex) {
+        let ran = kernel.tasks[task].ran;
+        let ns = ran - std::mem::replace(&mut self.entities[task].charged_ns, ran);
+        self.entities[task].vruntime += self.virtual_ns(task, ns);
+        if self.entities[task].vruntime >= self.entities[task].deadline {
+            self.renew_deadline(task);
+        }
+    }
+
+    fn renew_deadline(&mut self, task: TaskIndex) {
+        self.entities[task].deadline = self.entities[task].vruntime + self.virtual_ns(task, self.slice_ns);
+    }
+
+    /// `avg_vruntime()`: the mean vruntime, by weight, of those that wait and of who runs.
+    fn mean(&self, cpu: CpuIndex, running: Option<TaskIndex>) -> Option<i64> {
+        let tasks = || self.queues[cpu].waiting.iter().copied().chain(running);
+        let weight: i128 = tasks().map(|task| i128::from(self.entities[task].weight)).sum();
+        let sum: i128 = tasks()
+            .map(|task| i128::from(self.entities[task].vruntime) * i128::from(self.entities[task].weight))
+            .sum();
+        (weight > 0).then(|| sum.div_euclid(weight) as i64)
+    }
+
+    /// `place_entity()`: as far from the mean as it was when it left; its own coming moves the mean.
+    fn place(&mut self, kernel: &Kernel, cpu: CpuIndex, task: TaskIndex) {
+        let running = self.running(kernel, cpu);
+        let mean = self.mean(cpu, running).unwrap_or(self.queues[cpu].floor);
+        let load: i64 = self.queues[cpu]
+            .waiting
+            .iter()
+            .copied()
+            .chain(running)
+            .map(|task| self.entities[task].weight)
+            .sum();
+        let entity = &mut self.entities[task];
+        let lag = if load > 0 {
+            (i128::from(entity.lag) * i128::from(load + entity.weight) / i128::from(load)) as i64
+        } else {
+            0
+        };
+        entity.vruntime = mean - lag;
+        entity.charged_ns = kernel.tasks[task].ran;
+        self.renew_deadline(task);
+    }
+
+    /// `update_entity_lag()`: at most a slice and a tick either way.
+    fn leave(&mut self, cpu: CpuIndex, task: TaskIndex, running: Option<TaskIndex>) {
+        let mean = self.mean(cpu, running).unwrap_or(self.entities[task].vruntime);
+        let limit = self.virtual_ns(task, self.slice_ns + self.tick_ns);
+        self.entities[task].lag = (mean - self.entities[task].vruntime).clamp(-limit, limit);
+        self.queues[cpu].floor = mean;
+    }
+
+    fn running(&self, kernel: &Kernel, cpu: CpuIndex) -> Option<TaskIndex> {
+        kernel.cpus[cpu].running
+    }
+
+    /// `pick_eevdf()`: of those that are eligible, not ahead of the mean, the one with the earliest deadline.
+    fn pick(&self, kernel: &Kernel, cpu: CpuIndex, running: Option<TaskIndex>) -> Option<TaskIndex> {
+        let mean = self.mean(cpu, running)?;
+        let eligible = |task: &TaskIndex| self.entities[*task].vruntime <= mean;
+        if let Some(task) = running
+            && eligible(&task)
+            && kernel.tasks[task].ran < self.queues[cpu].protected_until
+        {
+            return Some(task);
+        }
+        let candidates = || self.queues[cpu].waiting.iter().copied().chain(running);
+        candidates()
+            .filter(eligible)
+            .min_by_key(|&task| (self.entities[task].deadline, task))
+            .or_else(|| candidates().min_by_key(|&task| (self.entities[task].vruntime, task)))
+    }
+
+    fn run(&mut self, kernel: &mut Kernel, cpu: CpuIndex, task: TaskIndex) {
+        self.queues[cpu].waiting.retain(|&waiting| waiting != task);
+        self.queues[cpu].protected_until = kernel.tasks[task].ran + self.slice_ns;
+        kernel.insert_local(task, cpu, ENDLESS, false);
+        kernel.set_alarm(cpu, self.slice_ns + 1);
+    }
+
+    /// The queue with the most tasks of which one may come here, and that one.
+    fn busiest(&self, kernel: &Kernel, cpu: CpuIndex) -> Option<(CpuIndex, TaskIndex)> {
+        (0..self.queues.len())
+            .filter(|&other| other != cpu && kernel.cpus[other].running.is_some())
+            .filter_map(|other| {
+                let waiting = &self.queues[other].waiting;
+                let movable = waiting.iter().copied().find(|&task| kernel.may_run(task, cpu))?;
+                Some((waiting.len(), Reverse(other), movable))
+            })
+            .max()
+            .map(|(_, Reverse(other), task)| (other, task))
+    }
+
+    /// Takes one task from the busiest queue (`sched_balance_newidle()`).
+    fn pull(&mut self, kernel: &mut Kernel, cpu: CpuIndex) -> Option<TaskIndex> {
+        let (from, task) = self.busiest(kernel, cpu)?;
+        let running = self.running(kernel, from);
+        if let Some(running) = running {
+            kernel.account(from);
+            self.charge(kernel, running);
+        }
+        self.leave(from, task, running);
+        self.queues[from].waiting.retain(|&waiting| waiting != task);
+        self.place(kernel, cpu, task);
+        Some(task)
+    }
+}
+
+impl Scheduler for Fair {
+    fn select_cpu(&mut self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> CpuIndex {
+        self.know(kernel, task);
+        let Some(cpu) = kernel.select_idle(task, prev) else {
+            return prev;
+        };
+        // It starts afresh where nobody else is.
+        self.place(kernel, cpu, task);
+        self.queues[cpu].protected_until = kernel.tasks[task].ran + self.slice_ns;
+        kernel.insert_direct(task, ENDLESS, false);
+        cpu
+    }
+
+    fn enqueue(&mut self, kernel: &mut Kernel, task: TaskIndex, why: Enqueue) {
+        let cpu = kernel.tasks[task].cpu;
+        kernel.hold(task);
+        if !why.wakeup {
+            self.charge(kernel, task);
+            self.queues[cpu].waiting.push(task);
+            return;
+        }
+        let running = self.running(kernel, cpu);
+        if let Some(running) = running {
+            kernel.account(cpu);
+            self.charge(kernel, running);
+        }
+        self.place(kernel, cpu, task);
+        self.queues[cpu].waiting.push(task);
+        // check_preempt_wakeup_fair()
+        if self.pick(kernel, cpu, running) == Some(task) {
+            kernel.kick_preempt(cpu);
+        } else if let Some(running) = running {
+            let left = self.queues[cpu]
+                .protected_until
+                .saturating_sub(kernel.tasks[running].ran);
+            kernel.set_alarm(cpu, left + 1);
+        }
+    }
+
+    fn dispatch(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: Option<TaskIndex>) {
+        if let Some(running) = running {
+            self.charge(kernel, running);
+        }
+        match self.pick(kernel, cpu, running) {
+            Some(next) if Some(next) != running => self.run(kernel, cpu, next),
+            Some(next) => {
+                if kernel.tasks[next].ran >= self.queues[cpu].protected_until {
+                    self.queues[cpu].protected_until = kernel.tasks[next].ran + self.slice_ns;
+                }
+                kernel.set_slice(next, ENDLESS);
+                let left = self.queues[cpu].protected_until - kernel.tasks[next].ran;
+                if !self.queues[cpu].waiting.is_empty() {
+                    kernel.set_alarm(cpu, left + 1);
+                }
+            }
+            None => {
+                if let Some(task) = self.pull(kernel, cpu) {
+                    self.run(kernel, cpu, task);
+                }
+            }
+        }
+    }
+
+    fn quiescent(&mut self, kernel: &mut Kernel, task: TaskIndex) {
+        let cpu = kernel.tasks[task].cpu;
+        self.charge(kernel, task);
+        self.leave(cpu, task, Some(task));
+    }
+
+    fn tick(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
+        let Some(running) = kernel.cpus[cpu].running else {
+            return;
+        };
+        self.charge(kernel, running);
+        if self.queues[cpu].waiting.is_empty() {
+            return;
+        }
+        // nohz_balancer_kick(): a busy CPU wakes an idle one, which pulls.
+        if let Some(idle) = self.queues[cpu]
+            .waiting
+            .clone()
+            .into_iter()
+            .find_map(|task| kernel.claim_any_idle(task))
+        {
+            kernel.kick(idle);
+        }
+        // Not before its request is served, eligible or not.
+        let is_protected = kernel.tasks[running].ran < self.queues[cpu].protected_until;
+        if !is_protected && self.pick(kernel, cpu, Some(running)) != Some(running) {
+            kernel.set_slice(running, 0);
+        }
+    }
+}

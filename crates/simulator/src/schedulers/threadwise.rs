@@ -1,0 +1,628 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Our scheduler: the decisions of `policy/`, asked for as `crates/scheduler/src/bpf` asks for them.
+//!
+//! The hooks here have the names and the order of those in `main.bpf.c`, `state.bpf.h`, `rotation.bpf.h` and `speed.bpf.h`, where
+//! the reasons stand. A decision that is taken here and not in `policy/` is a fault.
+
+use threadwise_policy::{
+    CAPACITY_ONE, Class, Group, Place as Spot, Run, Task, Tunables, is_faster, makes_room, may_preempt,
+    phase_began, phase_ended, stamp, turn_is_over, victim_scan,
+};
+
+use crate::Ns;
+use crate::kernel::{CpuIndex, Kernel, QueueIndex, TaskIndex};
+use crate::scheduler::{Enqueue, Scheduler};
+
+/// Queues and CPUs at which one expiry of the timer looks (`TW_ROTATION_QUEUES`, `TW_ROTATION_CPUS`).
+const ROTATION_QUEUES: usize = 4;
+const ROTATION_CPUS: usize = 16;
+/// The longest time between two looks (`TW_ROTATION_MAX_NS`).
+const ROTATION_MAX_NS: Ns = 4_000_000;
+/// Faster CPUs that one decision looks at (`TW_FASTER_SCAN`).
+const FASTER_SCAN: usize = 16;
+
+/// The options of `scx_threadwise`.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The policy's.
+    pub tunables: Tunables,
+}
+
+impl Default for Settings {
+    /// Those of `scx_threadwise` without options.
+    fn default() -> Self {
+        const MS: Ns = 1_000_000;
+        Self {
+            tunables: Tunables {
+                slice_ns: MS,
+                rotate_ns: MS,
+                serial_boost_ns: 200 * MS,
+                senior_boost_ns: 100 * MS,
+                senior_turn_ns: 100 * MS,
+                vtime_window_ns: MS,
+                vtime_lag_ns: 400 * MS,
+                serial_threshold: 2,
+                boost_shares: 4,
+            },
+        }
+    }
+}
+
+/// What a task's vtime needs beyond the kernel's own accounting (`struct task_ctx`).
+#[derive(Clone, Copy, Debug, Default)]
+struct TaskContext {
+    vtime: u64,
+    charged_ns: Ns,
+    nr_sleeps: u64,
+    /// The faster CPU that it leaves a slow one for, and whether that has to be taken.
+    leaves_for: Option<(CpuIndex, bool)>,
+}
+
+/// The timer's state between and during its looks (`rotation_state`).
+#[derive(Debug)]
+struct Rotation {
+    armed: bool,
+    armed_key: u64,
+    queue_cursor: usize,
+    cpu_cursor: usize,
+    nr_empty: usize,
+    waiting: bool,
+    marked: bool,
+    kicks: usize,
+    in_ns: Ns,
+    /// The foremost of those that may run elsewhere, and its queue.
+    first: Option<(Task, CpuIndex)>,
+}
+
+/// scx_threadwise.
+pub struct Threadwise {
+    tun: Tunables,
+    groups: Vec<Group>,
+    tasks: Vec<TaskContext>,
+    /// The queue of the first CPU; the others follow.
+    queues: QueueIndex,
+    /// CPUs whose queue may hold something.
+    marked: Vec<u64>,
+    cursors: Vec<usize>,
+    /// The CPUs that are faster than the slowest, the fastest first.
+    faster: Vec<CpuIndex>,
+    vtime_now: u64,
+    tasks_wait: bool,
+    senior: Option<usize>,
+    senior_since: u32,
+    rotation: Rotation,
+}
+
+impl Threadwise {
+    /// For the kernel's CPUs, whose capacities it knows.
+    pub fn new(kernel: &mut Kernel, settings: &Settings) -> Self {
+        let nr = kernel.cpus.len();
+        let capacities = || kernel.cpus.iter().map(|cpu| cpu.capacity).enumerate();
+        let slowest = capacities()
+            .map(|(_, capacity)| capacity)
+            .min()
+            .unwrap_or(CAPACITY_ONE);
+        let mut faster: Vec<(usize, u32)> = capacities()
+            .filter(|&(_, capacity)| is_faster(capacity, slowest))
+            .collect();
+        faster.sort_by_key(|&(cpu, capacity)| (std::cmp::Reverse(capacity), cpu));
+        Self {
+            tun: settings.tunables,
+            groups: Vec::new(),
+            tasks: Vec::new(),
+            queues: kernel.create_queues(nr),
+            marked: vec![0; nr.div_ceil(64)],
+            cursors: vec![0; nr],
+            faster: faster.into_iter().map(|(cpu, _)| cpu).collect(),
+            vtime_now: 0,
+            tasks_wait: false,
+            senior: None,
+            senior_since: 0,
+            rotation: Rotation {
+                armed: false,
+                armed_key: 0,
+                queue_cursor: 0,
+                cpu_cursor: 0,
+                nr_empty: 0,
+                waiting: false,
+                marked: false,
+                kicks: 0,
+                in_ns: 0,
+                first: None,
+            },
+        }
+    }
+
+    /// Makes room for what is known of this task and its group.
+    fn know(&mut self, kernel: &Kernel, task: TaskIndex) {
+        let group = kernel.tasks[task].program;
+        if self.groups.len() <= group {
+            self.groups.resize_with(group + 1, Group::default);
+        }
+        while self.tasks.len() <= task {
+            self.tasks.push(TaskContext {
+                vtime: self.vtime_now,
+                ..TaskContext::default()
+            });
+        }
+    }
+
+    fn free_slice(&self) -> Ns {
+        self.tun.slice(self.tasks_wait || !self.faster.is_empty())
+    }
+
+    fn class_among(&self, kernel: &Kernel, task: TaskIndex, nr_ready: u32) -> Class {
+        let senior = self.senior == Some(kernel.tasks[task].program);
+        self.tun.class_of(nr_ready, false, senior)
+    }
+
+    fn class_of(&self, kernel: &Kernel, task: TaskIndex) -> Class {
+        self.class_among(kernel, task, self.groups[kernel.tasks[task].program].nr_ready())
+    }
+
+    fn nr_waiting(&self, kernel: &Kernel, cpu: CpuIndex) -> u32 {
+        kernel.nr_queued(self.queues + cpu) as u32
+    }
+
+    fn first_of(&self, kernel: &Kernel, cpu: CpuIndex) -> Option<TaskIndex> {
+        kernel.peek(self.queues + cpu)
+    }
+
+    /// What a task is, and its vtime up to date.
+    fn look_at(&self, kernel: &Kernel, task: TaskIndex, ahead_ns: Ns, waking: bool) -> Task {
+        let (state, context) = (&kernel.tasks[task], &self.tasks[task]);
+        let ran_ns = state.ran + ahead_ns - context.charged_ns;
+        let slept = waking || state.nr_sleeps != context.nr_sleeps;
+        let since_ns = match (slept, waking) {
+            (false, _) => ran_ns,
+            (true, true) => 0,
+            (true, false) => ran_ns.min(kernel.now - state.arrived),
+        };
+        let run = Run {
+            before_ns: ran_ns - since_ns,
+            since_ns,
+            weight: state.weight,
+            capacity: kernel.cpus[state.cpu].capacity,
+            nr_waiting: self.nr_waiting(kernel, state.cpu),
+            slept,
+        };
+        let class = self.class_of(kernel, task);
+        Task {
+            vtime: self.tun.vtime_advance(context.vtime, &run, self.vtime_now, class),
+            class,
+            nr_waiting: run.nr_waiting,
+        }
+    }
+
+    /// A task that runs on or waits for this CPU, with its vtime as last charged.
+    fn look_at_charged(&self, kernel: &Kernel, task: TaskIndex, cpu: CpuIndex) -> Task {
+        Task {
+            vtime: self.tasks[task].vtime,
+            class: self.class_of(kernel, task),
+            nr_waiting: self.nr_waiting(kernel, cpu),
+        }
+    }
+
+    fn look_at_waiting(&mut self, kernel: &Kernel, task: TaskIndex, cpu: CpuIndex) -> Task {
+        let mut found = self.look_at_charged(kernel, task, cpu);
+        self.claim_seniority(kernel, &mut found, kernel.tasks[task].program);
+        found
+    }
+
+    fn claim_seniority(&mut self, kernel: &Kernel, task: &mut Task, group: usize) {
+        if !matches!(task.class, Class::Senior | Class::Parallel) {
+            return;
+        }
+        let now = stamp(kernel.now);
+        // In the kernel nobody is tgid 0, whose group is never parallel.
+        let Some(senior) = self.senior else {
+            return self.become_senior(task, group, now);
+        };
+        if turn_is_over(self.senior_since, now, self.tun.senior_turn_ns) {
+            self.groups[senior].enter(now);
+            self.senior_since = now;
+        }
+        let stays = self.groups[senior].stays_senior(&self.groups[group], self.tun.serial_threshold);
+        if task.class != Class::Senior && !stays {
+            self.become_senior(task, group, now);
+        }
+    }
+
+    fn become_senior(&mut self, task: &mut Task, group: usize, now: u32) {
+        self.senior = Some(group);
+        self.senior_since = now;
+        task.class = Class::Senior;
+    }
+
+    fn charge(&mut self, kernel: &Kernel, task: TaskIndex, waking: bool) -> Task {
+        let mut found = self.look_at(kernel, task, 0, waking);
+        let picked = Task {
+            vtime: self.tasks[task].vtime,
+            ..found
+        };
+        let moved = self.tun.clock(self.vtime_now, &picked, self.tasks_wait);
+        assert!(
+            moved.wrapping_sub(self.vtime_now) < 1 << 63,
+            "the clock never goes back"
+        );
+        self.vtime_now = moved;
+        let context = &mut self.tasks[task];
+        context.charged_ns = kernel.tasks[task].ran;
+        context.nr_sleeps = kernel.tasks[task].nr_sleeps;
+        context.vtime = found.vtime;
+        self.claim_seniority(kernel, &mut found, kernel.tasks[task].program);
+        found
+    }
+
+    fn mark(&mut self, cpu: CpuIndex) {
+        self.marked[cpu / 64] |= 1 << (cpu % 64);
+    }
+
+    fn is_marked(&self, cpu: CpuIndex) -> bool {
+        self.marked[cpu / 64] & (1 << (cpu % 64)) != 0
+    }
+
+    fn unmark_if_empty(&mut self, kernel: &Kernel, cpu: CpuIndex) {
+        if self.nr_waiting(kernel, cpu) == 0 {
+            self.marked[cpu / 64] &= !(1 << (cpu % 64));
+        }
+    }
+
+    /// The next CPU from `from` on, but not `but`, whose queue may hold something.
+    fn next_marked(&self, from: usize, but: Option<CpuIndex>) -> Option<CpuIndex> {
+        let nr_words = self.marked.len();
+        for step in 0..=nr_words {
+            let word = (from / 64 + step) % nr_words;
+            let mut bits = self.marked[word];
+            if let Some(but) = but.filter(|but| but / 64 == word) {
+                bits &= !(1 << (but % 64));
+            }
+            if step == 0 {
+                bits &= !0 << (from % 64);
+            }
+            if bits != 0 {
+                return Some(word * 64 + bits.trailing_zeros() as usize);
+            }
+        }
+        None
+    }
+
+    fn next_queued(&mut self, nr_cpus: usize, cpu: CpuIndex) -> Option<CpuIndex> {
+        let found = self.next_marked(self.cursors[cpu], Some(cpu))?;
+        self.cursors[cpu] = (found + 1) % nr_cpus;
+        Some(found)
+    }
+
+    /// A CPU faster than one of capacity `here` to which a task of this class goes, and whether it is taken from another.
+    fn find_faster(
+        &self,
+        kernel: &mut Kernel,
+        task: TaskIndex,
+        class: Class,
+        here: u32,
+    ) -> Option<(CpuIndex, bool)> {
+        for &cpu in self.faster.iter().take(FASTER_SCAN) {
+            if !kernel.may_run(task, cpu) {
+                continue;
+            }
+            let mut there = Spot {
+                capacity: kernel.cpus[cpu].capacity,
+                idle: true,
+                class: Class::Kernel,
+            };
+            if there.attracts(class, here) && kernel.claim_idle(cpu) {
+                return Some((cpu, false));
+            }
+            there.idle = false;
+            if let Some(running) = kernel.cpus[cpu].running {
+                there.class = self.class_of(kernel, running);
+            }
+            if there.attracts(class, here) {
+                return Some((cpu, true));
+            }
+        }
+        None
+    }
+
+    /// The CPU whose running task this one takes over.
+    fn find_victim(
+        &self,
+        kernel: &Kernel,
+        task: TaskIndex,
+        waking: &Task,
+        prev: CpuIndex,
+    ) -> Option<CpuIndex> {
+        let nr = kernel.cpus.len();
+        let mut bound = None;
+        for step in 0..victim_scan(waking.class, nr as u32) as usize {
+            let cpu = (prev + step) % nr;
+            let Some(running) = kernel.cpus[cpu].running.filter(|_| kernel.may_run(task, cpu)) else {
+                continue;
+            };
+            if !self
+                .tun
+                .preempts(waking, &self.look_at_charged(kernel, running, cpu))
+            {
+                continue;
+            }
+            if kernel.tasks[running].bound_to.is_none() {
+                return Some(cpu);
+            }
+            bound = bound.or(Some(cpu));
+        }
+        bound
+    }
+
+    fn kick_idle_for(kernel: &mut Kernel, task: TaskIndex) -> bool {
+        let idle = kernel.claim_any_idle(task);
+        if let Some(cpu) = idle {
+            kernel.kick(cpu);
+        }
+        idle.is_some()
+    }
+
+    fn dispatch_idle(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
+        if self.is_marked(cpu) {
+            if kernel.move_to_local(cpu, self.queues + cpu) {
+                return;
+            }
+            self.unmark_if_empty(kernel, cpu);
+        }
+        if !self.tasks_wait {
+            return;
+        }
+        for _ in 0..kernel.cpus.len() {
+            let Some(from) = self.next_queued(kernel.cpus.len(), cpu) else {
+                return;
+            };
+            if kernel.move_to_local(cpu, self.queues + from) {
+                return;
+            }
+        }
+    }
+
+    /// Of two CPUs' queues the one whose first task comes first and before the running one.
+    fn queue_before(
+        &mut self,
+        kernel: &mut Kernel,
+        prev: TaskIndex,
+        task: &mut Task,
+        own: CpuIndex,
+        other: Option<CpuIndex>,
+    ) -> Option<CpuIndex> {
+        let mine = self.first_of(kernel, own);
+        let theirs = other
+            .and_then(|other| Some((other, self.first_of(kernel, other)?)))
+            .filter(|&(_, first)| kernel.may_run(first, own));
+        let is_bound = |kernel: &Kernel, task: TaskIndex| kernel.tasks[task].bound_to.is_some();
+        if mine.is_some_and(|mine| makes_room(task, is_bound(kernel, prev), is_bound(kernel, mine))) {
+            return Some(own);
+        }
+        let my_first = mine.map(|mine| self.look_at_waiting(kernel, mine, own));
+        let their_first = theirs.map(|(other, first)| (other, self.look_at_waiting(kernel, first, other)));
+        if task.class == Class::Senior {
+            task.class = self.class_of(kernel, prev);
+        }
+        let goes_first = |other: &Option<(CpuIndex, Task)>, mine: &Task| {
+            other
+                .as_ref()
+                .is_some_and(|(_, first)| self.tun.goes_first(first, mine))
+        };
+        if my_first.is_some_and(|mine| !goes_first(&their_first, &mine) && self.tun.yields(task, &mine)) {
+            return Some(own);
+        }
+        if let Some((other, _)) = their_first.filter(|(_, first)| self.tun.yields(task, first)) {
+            return Some(other);
+        }
+        if let Some(mine) = mine {
+            Self::kick_idle_for(kernel, mine);
+        }
+        None
+    }
+
+    fn start_rotation(&mut self, kernel: &mut Kernel, key: u64, in_ns: Ns) {
+        self.rotation.armed_key = key;
+        self.rotation.armed = true;
+        kernel.start_timer(in_ns);
+    }
+
+    fn arm_rotation(&mut self, kernel: &mut Kernel, key: u64) {
+        self.rotation.nr_empty = 0;
+        self.tasks_wait = true;
+        if !self.rotation.armed || (key.wrapping_sub(self.rotation.armed_key) as i64) < 0 {
+            self.start_rotation(kernel, key, self.tun.rotate_ns);
+        }
+    }
+
+    /// Kicks a CPU if its task is due to make way for this one, and may be bound to it.
+    fn kick_if_due(&mut self, kernel: &mut Kernel, cpu: CpuIndex, waiting: &Task, is_bound: bool) {
+        let Some(running) = kernel.cpus[cpu].running else {
+            return;
+        };
+        let ahead_ns = kernel.now - kernel.tasks[running].exec_start;
+        let task = self.look_at(kernel, running, ahead_ns, false);
+        let in_ns = self.tun.due_in(&task, waiting);
+        if in_ns > 0 && !makes_room(&task, kernel.tasks[running].bound_to.is_some(), is_bound) {
+            self.rotation.in_ns = self.rotation.in_ns.min(in_ns);
+        } else if self.rotation.kicks > 0 {
+            self.rotation.kicks -= 1;
+            kernel.kick_preempt(cpu);
+        }
+    }
+
+    fn look_at_queue(&mut self, kernel: &mut Kernel, queue: CpuIndex) {
+        let Some(first) = self.first_of(kernel, queue) else {
+            return;
+        };
+        let task = self.look_at_waiting(kernel, first, queue);
+        self.rotation.waiting = true;
+        self.tasks_wait = true;
+        if Self::kick_idle_for(kernel, first) {
+            return;
+        }
+        self.rotation.kicks += 1;
+        if kernel.tasks[first].bound_to.is_some() {
+            self.kick_if_due(kernel, queue, &task, true);
+        } else if self
+            .rotation
+            .first
+            .is_none_or(|(foremost, _)| self.tun.goes_first(&task, &foremost))
+        {
+            self.rotation.first = Some((task, queue));
+        }
+    }
+
+    fn look_at_queues(&mut self, kernel: &mut Kernel) {
+        let nr = kernel.cpus.len();
+        let mut first = None;
+        for _ in 0..ROTATION_QUEUES {
+            let Some(queue) = self.next_marked(self.rotation.queue_cursor, None) else {
+                return;
+            };
+            self.rotation.queue_cursor = (queue + 1) % nr;
+            if first == Some(queue) {
+                return;
+            }
+            self.rotation.marked = true;
+            first = first.or(Some(queue));
+            self.look_at_queue(kernel, queue);
+        }
+    }
+
+    fn rotate_for_first(&mut self, kernel: &mut Kernel, waiting: &Task, queue: CpuIndex) {
+        let Some(first) = self.first_of(kernel, queue) else {
+            return;
+        };
+        let (total, from) = (kernel.cpus.len(), self.rotation.cpu_cursor);
+        let nr = total.min(ROTATION_CPUS);
+        self.rotation.cpu_cursor = (from + if nr < total { nr } else { 1 }) % total;
+        for step in 0..nr {
+            let cpu = (from + step) % total;
+            if kernel.may_run(first, cpu) {
+                self.kick_if_due(kernel, cpu, waiting, false);
+            }
+        }
+    }
+}
+
+impl Scheduler for Threadwise {
+    fn wants_last(&self) -> bool {
+        !self.faster.is_empty()
+    }
+
+    fn select_cpu(&mut self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> CpuIndex {
+        self.know(kernel, task);
+        if !self.faster.is_empty() {
+            let nr_ready = self.groups[kernel.tasks[task].program].nr_ready() + 1;
+            let class = self.class_among(kernel, task, nr_ready);
+            if let Some((cpu, taken)) = self.find_faster(kernel, task, class, 0) {
+                kernel.insert_direct(task, self.tun.slice_ns, taken);
+                return cpu;
+            }
+        }
+        let Some(cpu) = kernel.select_idle(task, prev) else {
+            return prev;
+        };
+        kernel.insert_direct(task, self.free_slice(), false);
+        cpu
+    }
+
+    fn enqueue(&mut self, kernel: &mut Kernel, index: TaskIndex, why: Enqueue) {
+        let cpu = kernel.tasks[index].cpu;
+        let task = self.charge(kernel, index, why.wakeup);
+        let direct = !why.sent_back;
+        if !self.faster.is_empty() && direct {
+            let faster = self.tasks[index].leaves_for.take().or_else(|| {
+                let here = kernel.cpus[cpu].capacity;
+                self.find_faster(kernel, index, task.class, here)
+            });
+            if let Some((faster, taken)) = faster.filter(|&(faster, _)| kernel.may_run(index, faster)) {
+                return kernel.insert_local(index, faster, self.tun.slice_ns, taken);
+            }
+            if why.last {
+                return kernel.insert_local(index, cpu, self.tun.slice_ns, false);
+            }
+        }
+        if may_preempt(task.class)
+            && direct
+            && let Some(victim) = self.find_victim(kernel, index, &task, cpu)
+        {
+            return kernel.insert_local(index, victim, self.tun.slice_ns, true);
+        }
+        let key = self.tun.key(&task);
+        kernel.insert_queue(index, self.queues + cpu, self.tun.slice_ns, key);
+        self.mark(cpu);
+        self.arm_rotation(kernel, key);
+        Self::kick_idle_for(kernel, index);
+    }
+
+    fn dispatch(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: Option<TaskIndex>) {
+        let Some(prev) = running else {
+            return self.dispatch_idle(kernel, cpu);
+        };
+        let mut task = self.charge(kernel, prev, false);
+        if !self.faster.is_empty() {
+            let here = kernel.cpus[cpu].capacity;
+            if let Some(leaves_for) = self.find_faster(kernel, prev, task.class, here) {
+                self.tasks[prev].leaves_for = Some(leaves_for);
+                return self.dispatch_idle(kernel, cpu);
+            }
+        }
+        let other = self.next_queued(kernel.cpus.len(), cpu);
+        let from = self.queue_before(kernel, prev, &mut task, cpu, other);
+        if from.is_some_and(|from| kernel.move_to_local(cpu, self.queues + from)) {
+            return;
+        }
+        self.unmark_if_empty(kernel, cpu);
+        kernel.set_slice(prev, self.free_slice());
+    }
+
+    fn runnable(&mut self, kernel: &mut Kernel, task: TaskIndex) {
+        let group = &self.groups[kernel.tasks[task].program];
+        if phase_began(group.add(), self.tun.serial_threshold) {
+            group.enter(stamp(kernel.now));
+        }
+    }
+
+    fn quiescent(&mut self, kernel: &mut Kernel, task: TaskIndex) {
+        let group = kernel.tasks[task].program;
+        let nr_ready = self.groups[group].sub();
+        if phase_ended(nr_ready, self.tun.serial_threshold) && self.senior == Some(group) {
+            self.senior = None;
+        }
+    }
+
+    fn timer(&mut self, kernel: &mut Kernel) {
+        let senior = self.senior;
+        self.rotation.armed = false;
+        self.rotation.waiting = false;
+        self.rotation.marked = false;
+        self.rotation.first = None;
+        self.rotation.kicks = 0;
+        self.rotation.in_ns = ROTATION_MAX_NS;
+        self.look_at_queues(kernel);
+        if let Some((task, queue)) = self.rotation.first {
+            if senior != self.senior {
+                self.rotation.kicks = kernel.cpus.len();
+            }
+            self.rotate_for_first(kernel, &task, queue);
+        }
+        self.rotation.nr_empty = if self.rotation.waiting {
+            0
+        } else {
+            self.rotation.nr_empty + 1
+        };
+        if !self.rotation.marked || self.rotation.nr_empty > 1 + kernel.cpus.len() / ROTATION_QUEUES {
+            self.rotation.nr_empty = 0;
+            self.tasks_wait = self.rotation.armed;
+            return;
+        }
+        if !self.rotation.armed {
+            let key = self
+                .rotation
+                .first
+                .map_or(self.vtime_now, |(task, _)| self.tun.key(&task));
+            self.start_rotation(kernel, key, self.rotation.in_ns.max(self.tun.rotate_ns));
+        }
+    }
+}

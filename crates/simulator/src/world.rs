@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A machine, a scheduler and programs, and time that passes.
+
+use std::collections::BTreeMap;
+
+use threadwise_machine::Machine;
+
+use crate::Ns;
+use crate::check::Checker;
+use crate::costs::Costs;
+use crate::events::Event;
+use crate::kernel::{Cpu, CpuIndex, Direct, Doing, Kernel, Place, Task, TaskIndex, work};
+use crate::program::{Futex, Program, Step};
+use crate::scheduler::{Enqueue, Scheduler};
+
+/// What a task has that goes on because there is no other (`SCX_SLICE_DFL`).
+const DEFAULT_SLICE_NS: Ns = 20_000_000;
+
+/// What became of everything up to now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// In the order in which they were added.
+    pub programs: Vec<ProgramOutcome>,
+    /// The share of CPU time that was idle.
+    pub idle: f64,
+    /// Events so far.
+    pub nr_events: u64,
+    /// Switches from one task to another, or from idle to a task.
+    pub nr_switches: u64,
+}
+
+/// What became of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramOutcome {
+    /// The work that it did: nanoseconds on the fastest CPU.
+    pub work_ns: f64,
+    /// The work of each thread.
+    pub threads_ns: Vec<f64>,
+}
+
+/// A machine, a scheduler and programs.
+pub struct World {
+    kernel: Kernel,
+    scheduler: Box<dyn Scheduler>,
+    programs: Vec<Box<dyn Program>>,
+    /// The tasks of each program, by thread.
+    tasks: Vec<Vec<TaskIndex>>,
+    /// Who sleeps on what, in the order of its coming.
+    sleepers: BTreeMap<(usize, Futex), Vec<TaskIndex>>,
+    checker: Option<Checker>,
+    nr_events: u64,
+    nr_switches: u64,
+}
+
+impl World {
+    /// An idle machine. `scheduler` is made for the kernel's state, where it may create its queues.
+    pub fn new<S: Scheduler + 'static>(
+        machine: &Machine,
+        costs: Costs,
+        scheduler: impl FnOnce(&mut Kernel) -> S,
+    ) -> Self {
+        let capacities: Vec<u32> = machine.cpus().iter().map(|cpu| cpu.capacity).collect();
+        let mut kernel = Kernel::new(&capacities, costs);
+        let scheduler = Box::new(scheduler(&mut kernel));
+        Self {
+            kernel,
+            scheduler,
+            programs: Vec::new(),
+            tasks: Vec::new(),
+            sleepers: BTreeMap::new(),
+            checker: None,
+            nr_events: 0,
+            nr_switches: 0,
+        }
+    }
+
+    /// Looks after every event whether what must hold does. It takes time: for tests.
+    pub fn check(&mut self, checker: Checker) {
+        self.checker = Some(checker);
+    }
+
+    /// Starts a program now, all its threads of this weight (100 is nice 0), each bound to a CPU or none. Its main thread
+    /// was on a CPU after the first, so that who does not know which CPU is fast has no luck with CPU 0.
+    pub fn start(&mut self, program: Box<dyn Program>, weight: u32, bound_to: Option<CpuIndex>) {
+        let index = self.programs.len();
+        let mut tasks = Vec::new();
+        for thread in 0..program.nr_threads() {
+            tasks.push(self.kernel.tasks.len());
+            self.kernel.tasks.push(Task {
+                program: index,
+                thread,
+                weight,
+                place: Place::Nowhere,
+                cpu: bound_to.unwrap_or((index + thread + 1) % self.kernel.cpus.len()),
+                bound_to,
+                slice: 0,
+                ran: 0,
+                exec_start: 0,
+                arrived: 0,
+                nr_sleeps: 0,
+                waits_since: 0,
+                doing: Doing::Next,
+                left: 0,
+                done: 0,
+                position: (0, 0),
+                direct: None,
+            });
+        }
+        self.programs.push(program);
+        self.tasks.push(tasks.clone());
+        for task in tasks {
+            self.wake(task);
+        }
+    }
+
+    /// Lets time pass up to this.
+    ///
+    /// # Errors
+    /// What does not hold, if it is being checked.
+    pub fn run_until(&mut self, end: Ns) -> Result<(), String> {
+        while let Some((now, event)) = self.kernel.events.pop(end) {
+            self.kernel.now = now;
+            self.nr_events += 1;
+            self.happen(event);
+            self.look(|nr| format!("event {nr}, {event:?}"))?;
+        }
+        self.kernel.now = end;
+        // Where everybody waits for ever nothing happens any more.
+        self.look(|nr| format!("after event {nr}"))
+    }
+
+    fn look(&self, when: impl FnOnce(u64) -> String) -> Result<(), String> {
+        match &self.checker {
+            None => Ok(()),
+            Some(checker) => checker
+                .look(&self.kernel)
+                .map_err(|wrong| format!("{} ns, {}: {wrong}", self.kernel.now, when(self.nr_events))),
+        }
+    }
+
+    /// What became of everything up to now.
+    pub fn outcome(&mut self) -> Outcome {
+        for cpu in 0..self.kernel.cpus.len() {
+            self.kernel.account(cpu);
+        }
+        let thread = |&task: &TaskIndex| self.kernel.tasks[task].done as f64 / work(1) as f64;
+        let program = |tasks: &Vec<TaskIndex>| {
+            let threads_ns: Vec<f64> = tasks.iter().map(thread).collect();
+            ProgramOutcome {
+                work_ns: threads_ns.iter().sum(),
+                threads_ns,
+            }
+        };
+        let now = self.kernel.now;
+        let idled = |cpu: &Cpu| cpu.idled + cpu.idle_since.map_or(0, |since| now - since);
+        let idled: Ns = self.kernel.cpus.iter().map(idled).sum();
+        Outcome {
+            programs: self.tasks.iter().map(program).collect(),
+            idle: idled as f64 / (now.max(1) as f64 * self.kernel.cpus.len() as f64),
+            nr_events: self.nr_events,
+            nr_switches: self.nr_switches,
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Done { cpu, generation } => {
+                if self.kernel.cpus[cpu].generation == generation {
+                    self.kernel.here = cpu;
+                    self.kernel.account(cpu);
+                    self.step_done(cpu);
+                }
+            }
+            Event::Tick { cpu } => self.tick(cpu),
+            Event::Alarm { cpu } => self.tell_tick(cpu),
+            Event::Reschedule { cpu } => {
+                self.kernel.cpus[cpu].is_kicked = false;
+                self.kernel.here = cpu;
+                self.schedule(cpu);
+            }
+            Event::Timer { generation } => {
+                if let Some(cpu) = self.kernel.timer_expires(generation) {
+                    self.kernel.here = cpu;
+                    self.kernel.interrupt(cpu, self.kernel.costs.timer_ns);
+                    self.scheduler.timer(&mut self.kernel);
+                }
+            }
+            Event::Wake { task } => {
+                self.kernel.here = self.kernel.tasks[task].cpu;
+                self.wake(task);
+            }
+        }
+    }
+
+    /// The running task's step is done: it goes on to the next that takes time.
+    fn step_done(&mut self, cpu: CpuIndex) {
+        let Some(running) = self.kernel.cpus[cpu].running else {
+            return;
+        };
+        loop {
+            let doing = self.kernel.tasks[running].doing;
+            if let Doing::Wake(futex, left @ 1..) = doing {
+                self.wake_one(running, futex, left);
+                break;
+            }
+            let (program, thread) = {
+                let task = &self.kernel.tasks[running];
+                (task.program, task.thread)
+            };
+            let step = self.programs[program].next(thread);
+            let task = &mut self.kernel.tasks[running];
+            match step {
+                Step::Compute(ns) => {
+                    task.doing = Doing::Compute;
+                    task.left = work(ns);
+                    break;
+                }
+                Step::Spin(futex) => {
+                    task.doing = Doing::Spin(futex);
+                    task.left = u64::MAX;
+                    break;
+                }
+                Step::Wake(futex) => {
+                    // Who comes to sleep while it wakes the others is not meant.
+                    let nr = self.sleepers.get(&(program, futex)).map_or(0, Vec::len);
+                    task.doing = Doing::Wake(futex, nr);
+                    self.release_spinners(program, futex);
+                }
+                Step::Wait(futex) => {
+                    self.sleepers.entry((program, futex)).or_default().push(running);
+                    return self.block(cpu, Doing::Sleep(futex));
+                }
+                Step::Sleep(ns) => {
+                    let at = self.kernel.now + ns;
+                    self.kernel.events.add(at, Event::Wake { task: running });
+                    return self.block(cpu, Doing::SleepTime);
+                }
+                Step::Exit => {
+                    self.block(cpu, Doing::Next);
+                    self.kernel.tasks[running].place = Place::Gone;
+                    return;
+                }
+            }
+        }
+        self.kernel.expect_done(cpu);
+    }
+
+    /// Wakes the first of those that are left to be woken, which takes the waker a while.
+    fn wake_one(&mut self, waker: TaskIndex, futex: Futex, left: usize) {
+        let task = &mut self.kernel.tasks[waker];
+        task.doing = Doing::Wake(futex, left - 1);
+        // Another waker of the same futex may have been there first.
+        if let Some(sleepers) = self.sleepers.get_mut(&(task.program, futex))
+            && !sleepers.is_empty()
+        {
+            task.left = work(self.kernel.costs.wake_ns);
+            let sleeper = sleepers.remove(0);
+            self.wake(sleeper);
+        }
+    }
+
+    /// Those that spin on it see it, at once if they run.
+    fn release_spinners(&mut self, program: usize, futex: Futex) {
+        for index in 0..self.tasks[program].len() {
+            let task = self.tasks[program][index];
+            if self.kernel.tasks[task].doing != Doing::Spin(futex) {
+                continue;
+            }
+            if let Place::On(cpu) = self.kernel.tasks[task].place {
+                self.kernel.account(cpu);
+                self.kernel.tasks[task].doing = Doing::Next;
+                self.kernel.tasks[task].left = 0;
+                self.kernel.expect_done(cpu);
+            } else {
+                self.kernel.tasks[task].doing = Doing::Next;
+                self.kernel.tasks[task].left = 0;
+            }
+        }
+    }
+
+    /// What runs on this CPU goes to sleep.
+    fn block(&mut self, cpu: CpuIndex, doing: Doing) {
+        let running = self.kernel.cpus[cpu].running.expect("who blocks runs");
+        let task = &mut self.kernel.tasks[running];
+        task.doing = doing;
+        task.left = 0;
+        task.nr_sleeps += 1;
+        task.place = Place::Nowhere;
+        self.scheduler.quiescent(&mut self.kernel, running);
+        self.schedule(cpu);
+    }
+
+    /// A task becomes ready.
+    fn wake(&mut self, task: TaskIndex) {
+        let state = &mut self.kernel.tasks[task];
+        state.doing = Doing::Next;
+        state.waits_since = self.kernel.now;
+        let prev = state.cpu;
+        let cpu = self.scheduler.select_cpu(&mut self.kernel, task, prev);
+        let state = &mut self.kernel.tasks[task];
+        state.cpu = cpu;
+        let direct = state.direct.take();
+        self.scheduler.runnable(&mut self.kernel, task);
+        match direct {
+            Some(Direct { slice, preempt }) => self.kernel.insert_local(task, cpu, slice, preempt),
+            None => {
+                let wakeup = Enqueue {
+                    wakeup: true,
+                    ..Enqueue::default()
+                };
+                self.scheduler.enqueue(&mut self.kernel, task, wakeup);
+            }
+        }
+    }
+
+    fn tick(&mut self, cpu: CpuIndex) {
+        if self.kernel.cpus[cpu].running.is_none() {
+            self.kernel.cpus[cpu].is_ticking = false;
+            return;
+        }
+        let period = self.kernel.costs.tick_period_ns;
+        self.kernel
+            .events
+            .add(self.kernel.now + period, Event::Tick { cpu });
+        self.kernel.interrupt(cpu, self.kernel.costs.tick_ns);
+        self.tell_tick(cpu);
+    }
+
+    fn tell_tick(&mut self, cpu: CpuIndex) {
+        let Some(running) = self.kernel.cpus[cpu].running else {
+            return;
+        };
+        self.kernel.here = cpu;
+        self.kernel.account(cpu);
+        self.scheduler.tick(&mut self.kernel, cpu);
+        if self.kernel.tasks[running].slice == 0 {
+            self.schedule(cpu);
+        }
+    }
+
+    /// A CPU decides what to run (kernel/sched/ext.c, balance_one() and what follows it).
+    fn schedule(&mut self, cpu: CpuIndex) {
+        self.kernel.account(cpu);
+        let prev = self.kernel.cpus[cpu].running;
+        let ready = prev.filter(|&task| self.kernel.tasks[task].place == Place::On(cpu));
+        if ready.is_some_and(|task| self.kernel.tasks[task].slice > 0) {
+            return;
+        }
+        if self.kernel.cpus[cpu].local.is_empty() {
+            self.kernel.cpus[cpu].idle = false;
+            self.scheduler.dispatch(&mut self.kernel, cpu, ready);
+            if ready.is_some_and(|task| self.kernel.tasks[task].slice > 0) {
+                return;
+            }
+        }
+        let mut next = self.kernel.cpus[cpu].local.pop_front();
+        if let Some(task) = ready {
+            if next.is_none() && !self.scheduler.wants_last() {
+                self.kernel.tasks[task].slice = DEFAULT_SLICE_NS;
+                return;
+            }
+            let why = Enqueue {
+                last: next.is_none(),
+                ..Enqueue::default()
+            };
+            let state = &mut self.kernel.tasks[task];
+            state.place = Place::Nowhere;
+            state.waits_since = self.kernel.now;
+            self.scheduler.enqueue(&mut self.kernel, task, why);
+            next = next.or_else(|| self.kernel.cpus[cpu].local.pop_front());
+        }
+        self.switch(cpu, prev, next);
+    }
+
+    fn switch(&mut self, cpu: CpuIndex, prev: Option<TaskIndex>, next: Option<TaskIndex>) {
+        let now = self.kernel.now;
+        let state = &mut self.kernel.cpus[cpu];
+        state.running = next;
+        state.generation = state.generation.wrapping_add(1);
+        let Some(next) = next else {
+            state.idle = true;
+            state.idle_since.get_or_insert(now);
+            return;
+        };
+        state.idle = false;
+        if let Some(since) = state.idle_since.take() {
+            state.idled += now - since;
+        }
+        let task = &mut self.kernel.tasks[next];
+        task.place = Place::On(cpu);
+        task.cpu = cpu;
+        task.exec_start = now;
+        if prev != Some(next) {
+            self.nr_switches += 1;
+            task.arrived = now;
+            state.progress_from = state.progress_from.max(now)
+                + work(self.kernel.costs.switch_ns).div_ceil(u64::from(state.capacity));
+        }
+        if !std::mem::replace(&mut state.is_ticking, true) {
+            let period = self.kernel.costs.tick_period_ns;
+            self.kernel
+                .events
+                .add((now / period + 1) * period, Event::Tick { cpu });
+        }
+        self.kernel.expect_done(cpu);
+        self.send_back(cpu);
+    }
+
+    /// Who was to run at once and cannot goes elsewhere (`SCX_ENQ_IMMED`).
+    fn send_back(&mut self, cpu: CpuIndex) {
+        for task in std::mem::take(&mut self.kernel.cpus[cpu].local) {
+            self.kernel.tasks[task].place = Place::Nowhere;
+            let why = Enqueue {
+                sent_back: true,
+                ..Enqueue::default()
+            };
+            self.scheduler.enqueue(&mut self.kernel, task, why);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `threadwise sim`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use threadwise_lab::evaluate::evaluate;
+use threadwise_lab::experiment::{Experiment, Scheduler, Synthetic};
+use threadwise_lab::run::{Label, Measurement, Sample, VERSION, asymmetry};
+use threadwise_lab::table;
+use threadwise_machine::Machine;
+use threadwise_simulator::schedulers::{Fair, RoundRobin, Settings, Threadwise};
+use threadwise_simulator::{Costs, World};
+use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
+
+use crate::Format;
+
+/// Mean phases of half an hour at 60 MIPS.
+const MAX_PHASE_UNITS: u64 = 1 << 28;
+
+/// A command of the simulator.
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Compare an experiment's schedulers on its synthetic programs
+    Run(RunOptions),
+}
+
+/// Compare an experiment's schedulers on its synthetic programs, in a simulation of its machine.
+///
+/// The experiment is one of those that `threadwise lab run` carries out. Its schedulers are known by their names: "kernel",
+/// the kernel's own (EEVDF); "threadwise", ours without options, the very code that decides in the kernel; and "round-robin", one queue
+/// for all CPUs. What the kernel's own work costs is that of the lab's guest at the experiment's rate.
+#[derive(clap::Args)]
+pub struct RunOptions {
+    /// The experiment file
+    experiment: PathBuf,
+
+    /// Repeat everything so often, each time with the next seed, instead of what the file says
+    #[arg(long)]
+    rounds: Option<u32>,
+
+    /// Let programs run so long, in simulated seconds, instead of what the file says
+    #[arg(long)]
+    seconds: Option<f64>,
+
+    /// The first seed, instead of the file's
+    #[arg(long)]
+    seed: Option<u64>,
+
+    /// Write the results to this file too, as JSON
+    #[arg(long, short)]
+    output: Option<PathBuf>,
+
+    /// How to print the results
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+/// Carries the command out.
+pub fn run(command: Command) -> Result<ExitCode> {
+    let Command::Run(options) = command;
+    let mut experiment = Experiment::from_file(&options.experiment)?;
+    experiment.rounds = options.rounds.unwrap_or(experiment.rounds);
+    experiment.seconds = options.seconds.unwrap_or(experiment.seconds);
+    experiment.seed = options.seed.unwrap_or(experiment.seed);
+    experiment.check().map_err(anyhow::Error::msg)?;
+    let evaluation = evaluate(simulate(&experiment)?)?;
+    let json = serde_json::to_string_pretty(&evaluation)?;
+    if let Some(path) = options.output {
+        std::fs::write(&path, &json).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    match options.format {
+        Format::Text => print!("{}", table::render(&evaluation)),
+        Format::Json => println!("{json}"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn simulate(experiment: &Experiment) -> Result<Measurement> {
+    let machine = Machine::load(&experiment.machine)?;
+    if machine.has_smt() {
+        bail!(
+            "hardware threads of machine {} share cores, which the simulator does not model yet",
+            machine.name()
+        );
+    }
+    let mips = experiment.mips.or(machine.lab_mips()).with_context(|| {
+        format!(
+            "machine {} has no rate; add mips = 60 to the experiment, or [lab] mips = 60 to the machine's file",
+            machine.name()
+        )
+    })?;
+    check(experiment, mips)?;
+    let bar = progress_bar(experiment);
+    let mut samples = Vec::new();
+    for round in 0..experiment.rounds {
+        for run in &experiment.runs {
+            for scheduler in &experiment.schedulers {
+                samples.push(sample(experiment, &machine, mips, round, run, scheduler)?);
+                bar.inc(1);
+            }
+        }
+    }
+    bar.finish_and_clear();
+    Ok(Measurement {
+        label: Label::Simulated,
+        experiment: experiment.clone(),
+        machine: machine.name().to_string(),
+        nr_cpus: machine.nr_cpus(),
+        asymmetry: asymmetry(&machine),
+        kernel: String::new(),
+        qemu: String::new(),
+        version: VERSION.to_string(),
+        samples,
+    })
+}
+
+/// Whether all of it can be simulated.
+fn check(experiment: &Experiment, mips: u32) -> Result<()> {
+    if !(1..=100_000).contains(&mips) {
+        bail!("mips = {mips} is not between 1 and 100000");
+    }
+    for program in &experiment.programs {
+        let Some(synthetic) = &program.synthetic else {
+            bail!(
+                "program {:?} is a command; only synthetic programs can be simulated",
+                program.name
+            );
+        };
+        if synthetic.threads == Some(0) || synthetic.phase_units > MAX_PHASE_UNITS {
+            bail!(
+                "program {:?} needs a thread, and phase_units of at most {MAX_PHASE_UNITS}",
+                program.name
+            );
+        }
+    }
+    for scheduler in &experiment.schedulers {
+        let options = scheduler.command.get(1..).unwrap_or_default();
+        // It knows its machine.
+        let is_told =
+            matches!(options, [machine, which] if machine == "--machine" && *which == experiment.machine);
+        if !options.is_empty() && !is_told {
+            bail!(
+                "scheduler {:?}: options other than the machine cannot be simulated: {options:?}",
+                scheduler.name
+            );
+        }
+    }
+    Ok(())
+}
+
+/// One run of the programs under one scheduler.
+fn sample(
+    experiment: &Experiment,
+    machine: &Machine,
+    mips: u32,
+    round: u32,
+    run: &[String],
+    scheduler: &Scheduler,
+) -> Result<Sample> {
+    let mut world = world(machine, Costs::of_lab(mips), scheduler)?;
+    let unit_ns = UNIT_INSTRUCTIONS * 1000 / u64::from(mips);
+    for name in run {
+        let program = experiment.program(name);
+        let synthetic = program.synthetic.as_ref().expect("check() has seen that");
+        let seed = program.seed(experiment, experiment.seed + u64::from(round));
+        world.start(Box::new(simulated(synthetic, unit_ns, machine, seed)), 100, None);
+    }
+    world
+        .run_until((experiment.seconds * 1e9) as u64)
+        .map_err(anyhow::Error::msg)?;
+    let outcome = world.outcome();
+    let rate = |work_ns: f64| work_ns / unit_ns as f64 / experiment.seconds;
+    Ok(Sample {
+        round,
+        scheduler: scheduler.name.clone(),
+        run: run.to_vec(),
+        performance: outcome
+            .programs
+            .iter()
+            .map(|program| rate(program.work_ns))
+            .collect(),
+        idle: outcome.idle,
+        lost: 0.0,
+        late: 0.0,
+        void: false,
+    })
+}
+
+fn world(machine: &Machine, costs: Costs, scheduler: &Scheduler) -> Result<World> {
+    Ok(match scheduler.name.as_str() {
+        "kernel" => World::new(machine, costs, Fair::new),
+        "threadwise" => World::new(machine, costs, |kernel| {
+            Threadwise::new(kernel, &Settings::default())
+        }),
+        "round-robin" => World::new(machine, costs, |kernel| RoundRobin::new(kernel, 1_000_000)),
+        other => bail!("no model of the scheduler {other:?}: known are kernel, threadwise and round-robin"),
+    })
+}
+
+fn simulated(
+    synthetic: &Synthetic,
+    unit_ns: u64,
+    machine: &Machine,
+    seed: u64,
+) -> threadwise_simulator::Synthetic {
+    threadwise_simulator::Synthetic::new(
+        synthetic.ratio,
+        synthetic.phase_units,
+        unit_ns,
+        synthetic.nr_threads(machine) as usize,
+        synthetic.wait,
+        seed,
+    )
+}
+
+/// On a terminal only: indicatif hides it elsewhere.
+fn progress_bar(experiment: &Experiment) -> ProgressBar {
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {eta}").expect("a constant template");
+    let total = experiment.rounds as usize * experiment.runs.len() * experiment.schedulers.len();
+    ProgressBar::new(total as u64).with_style(style)
+}
