@@ -17,8 +17,7 @@
 /* The weight of a nice-0 task (kernel/sched/ext.c, SCX weights: 1 to 10000). */
 #define TW_WEIGHT_ONE 100
 
-/* Heavier tasks, about those of nice -10, keep less of what others are boosted more: newcomers wait for it.
- */
+/* Heavier tasks, about those of nice -10, are owed less of what others are boosted more. */
 #define TW_WEIGHT_HEAVY 1000
 
 /* The capacity of the fastest CPU (Documentation/scheduler/sched-capacity.rst). */

@@ -60,8 +60,7 @@ static struct {
 bool rotation_armed;
 u64 armed_key;
 
-/* What a CPU's interrupts and its hypervisor took, which the kernel does not account to tasks where it is
- * built so. */
+/* What a CPU's interrupts and its hypervisor took, where the kernel is built not to account it to tasks. */
 static u64 interrupted_ns(s32 cpu)
 {
 	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
