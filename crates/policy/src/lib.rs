@@ -126,6 +126,16 @@ pub fn is_faster(capacity: u32, than: u32) -> bool {
     ffi::tw_native_is_faster(capacity, than) != 0
 }
 
+/// Which of CPUs of these capacities are faster than the slowest, the fastest first.
+pub fn faster_than_slowest(capacities: &[u32]) -> Vec<usize> {
+    let slowest = capacities.iter().copied().min().unwrap_or(CAPACITY_ONE);
+    let mut faster: Vec<usize> = (0..capacities.len())
+        .filter(|&cpu| is_faster(capacities[cpu], slowest))
+        .collect();
+    faster.sort_by_key(|&cpu| std::cmp::Reverse(capacities[cpu]));
+    faster
+}
+
 /// A CPU as a task sees it that might go there (`struct tw_place`).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -223,6 +233,24 @@ pub struct Tunables {
     pub serial_threshold: u32,
     /// As many tasks waiting in a queue, beyond the first, halve a boost twice; 1 to 65535.
     pub boost_shares: u32,
+}
+
+impl Default for Tunables {
+    /// Those of `scx_threadwise` without options (`crates/scheduler/src/options.rs`).
+    fn default() -> Self {
+        const MS: u64 = 1_000_000;
+        Self {
+            slice_ns: MS,
+            rotate_ns: MS,
+            serial_boost_ns: 200 * MS,
+            senior_boost_ns: 100 * MS,
+            senior_turn_ns: 100 * MS,
+            vtime_window_ns: MS,
+            vtime_lag_ns: 400 * MS,
+            serial_threshold: 2,
+            boost_shares: 4,
+        }
+    }
 }
 
 impl Tunables {

@@ -10,17 +10,7 @@ use threadwise_policy::{
 const MS: u64 = 1_000_000;
 
 fn tunables() -> Tunables {
-    Tunables {
-        slice_ns: MS,
-        rotate_ns: MS,
-        serial_boost_ns: 200 * MS,
-        senior_boost_ns: 100 * MS,
-        senior_turn_ns: 100 * MS,
-        vtime_window_ns: MS,
-        vtime_lag_ns: 400 * MS,
-        serial_threshold: 2,
-        boost_shares: 4,
-    }
+    Tunables::default()
 }
 
 /// A task that nobody waits beside.

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The CPUs' speeds in the form in which the BPF program wants them.
 
-use std::cmp::Reverse;
-
 use threadwise_machine::Machine;
-use threadwise_policy::{CAPACITY_ONE, is_faster};
+use threadwise_policy::{CAPACITY_ONE, faster_than_slowest};
 
 use crate::bpf_intf::tw_limits_TW_MAX_CPUS;
 
@@ -26,24 +24,14 @@ impl Speeds {
                 *slot = cpu.capacity;
             }
         }
-        let slowest = machine
-            .cpus()
-            .iter()
-            .map(|cpu| cpu.capacity)
-            .min()
-            .unwrap_or(CAPACITY_ONE);
-        let mut faster: Vec<(u32, u16)> = machine
-            .cpus()
-            .iter()
-            .filter(|cpu| is_faster(cpu.capacity, slowest))
-            .filter_map(|cpu| Some((cpu.capacity, u16::try_from(cpu.id.0).ok()?)))
-            .filter(|(_, cpu)| u32::from(*cpu) < tw_limits_TW_MAX_CPUS)
+        let known: Vec<u32> = machine.cpus().iter().map(|cpu| cpu.capacity).collect();
+        let faster = faster_than_slowest(&known)
+            .into_iter()
+            .map(|index| machine.cpus()[index].id.0)
+            .filter(|&cpu| cpu < tw_limits_TW_MAX_CPUS)
+            .map(|cpu| cpu as u16)
             .collect();
-        faster.sort_by_key(|&(capacity, cpu)| (Reverse(capacity), cpu));
-        Self {
-            capacities,
-            faster: faster.into_iter().map(|(_, cpu)| cpu).collect(),
-        }
+        Self { capacities, faster }
     }
 }
 

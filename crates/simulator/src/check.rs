@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What must hold after every event, whatever the scheduler.
 
-use std::collections::BTreeSet;
-
 use crate::Ns;
-use crate::kernel::{Doing, Kernel, Place, TaskIndex, work};
+use crate::kernel::{Cpu, Doing, Kernel, Place, TaskIndex, work};
 
 /// Watches over a world ([`crate::World::check`]).
 #[derive(Clone, Copy, Debug)]
@@ -26,12 +24,17 @@ impl Checker {
         }
         for (index, cpu) in kernel.cpus.iter().enumerate() {
             if let Some(running) = cpu.running {
-                let place = kernel.tasks[running].place;
-                if place != Place::On(index) {
-                    return Err(format!("CPU {index} runs task {running}, which is {place:?}"));
-                }
+                is_at(kernel, running, Place::On(index))?;
+            }
+            for &task in &cpu.local {
+                is_at(kernel, task, Place::Local(index))?;
             }
             self.nobody_waits_beside_idle(kernel, index)?;
+        }
+        for (index, queue) in kernel.queues.iter().enumerate() {
+            for task in queue.iter() {
+                is_at(kernel, task, Place::Queue(index))?;
+            }
         }
         for (index, task) in kernel.tasks.iter().enumerate() {
             if waits(task.place) && kernel.now - task.waits_since > self.wait_bound {
@@ -67,6 +70,15 @@ fn waits(place: Place) -> bool {
     matches!(place, Place::Local(_) | Place::Queue(_) | Place::Held)
 }
 
+/// Who has a task is who the task says it is with.
+fn is_at(kernel: &Kernel, task: TaskIndex, place: Place) -> Result<(), String> {
+    let says = kernel.tasks[task].place;
+    if says == place {
+        return Ok(());
+    }
+    Err(format!("task {task} is at {place:?}, and says {says:?}"))
+}
+
 /// A task is in one place, which knows of it, and in which it may be.
 fn task_is_somewhere(kernel: &Kernel, index: TaskIndex) -> Result<(), String> {
     let task = &kernel.tasks[index];
@@ -85,20 +97,12 @@ fn task_is_somewhere(kernel: &Kernel, index: TaskIndex) -> Result<(), String> {
     {
         return Err(format!("task {index} is on CPU {cpu}, and bound to {bound}"));
     }
-    let places: BTreeSet<usize> = (0..kernel.cpus.len())
-        .filter(|&cpu| kernel.cpus[cpu].local.contains(&index) || kernel.cpus[cpu].running == Some(index))
-        .collect();
-    if places.len() > 1 {
-        return Err(format!("task {index} is on CPUs {places:?}"));
-    }
     Ok(())
 }
 
 /// Nobody did more than the CPUs could while they were not idle, and what is accounted as run is no more than that.
 fn work_is_conserved(kernel: &Kernel) -> Result<(), String> {
-    let busy = |cpu: &crate::kernel::Cpu| {
-        kernel.now - cpu.idled - cpu.idle_since.map_or(0, |since| kernel.now - since)
-    };
+    let busy = |cpu: &Cpu| kernel.now - cpu.idled_until(kernel.now);
     let could: u64 = kernel
         .cpus
         .iter()

@@ -108,7 +108,7 @@ pub struct Cpu {
     /// Whether it has nothing to do and nobody has claimed it.
     pub idle: bool,
     /// How long it has been idle in all, as of `idle_since`.
-    pub idled: Ns,
+    pub(crate) idled: Ns,
     pub(crate) idle_since: Option<Ns>,
     pub(crate) local: VecDeque<TaskIndex>,
     /// From when on what runs there makes progress: what the kernel does comes first.
@@ -116,6 +116,13 @@ pub struct Cpu {
     pub(crate) generation: u32,
     pub(crate) is_ticking: bool,
     pub(crate) is_kicked: bool,
+}
+
+impl Cpu {
+    /// How long it has been idle in all.
+    pub(crate) fn idled_until(&self, now: Ns) -> Ns {
+        self.idled + self.idle_since.map_or(0, |since| now - since)
+    }
 }
 
 /// The state of everything, and what schedulers may do to it.

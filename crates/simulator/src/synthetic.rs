@@ -38,8 +38,6 @@ enum State {
     Forked,
     /// Its part of the parallel phase.
     Computed,
-    /// The last worker woke the main thread.
-    Released,
     /// The main thread waited for the join, or was the last to arrive.
     Joined,
 }
@@ -108,7 +106,7 @@ impl Synthetic {
                     self.main_thread()
                 }
             }
-            State::Joined | State::Released => self.serial_phase(),
+            State::Joined => self.serial_phase(),
         }
     }
 
@@ -116,7 +114,7 @@ impl Synthetic {
         if self.state[thread] == State::Computed {
             self.absent -= 1;
             if self.absent == 0 {
-                self.state[thread] = State::Released;
+                self.state[thread] = State::Waited;
                 return Step::Wake(JOIN);
             }
         }

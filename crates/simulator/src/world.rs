@@ -9,7 +9,7 @@ use crate::Ns;
 use crate::check::Checker;
 use crate::costs::Costs;
 use crate::events::Event;
-use crate::kernel::{Cpu, CpuIndex, Direct, Doing, Kernel, Place, Task, TaskIndex, work};
+use crate::kernel::{CpuIndex, Direct, Doing, Kernel, Place, Task, TaskIndex, work};
 use crate::program::{Futex, Program, Step};
 use crate::scheduler::{Enqueue, Scheduler};
 
@@ -152,8 +152,7 @@ impl World {
             }
         };
         let now = self.kernel.now;
-        let idled = |cpu: &Cpu| cpu.idled + cpu.idle_since.map_or(0, |since| now - since);
-        let idled: Ns = self.kernel.cpus.iter().map(idled).sum();
+        let idled: Ns = self.kernel.cpus.iter().map(|cpu| cpu.idled_until(now)).sum();
         Outcome {
             programs: self.tasks.iter().map(program).collect(),
             idle: idled as f64 / (now.max(1) as f64 * self.kernel.cpus.len() as f64),
@@ -266,14 +265,14 @@ impl World {
             if self.kernel.tasks[task].doing != Doing::Spin(futex) {
                 continue;
             }
-            if let Place::On(cpu) = self.kernel.tasks[task].place {
+            let place = self.kernel.tasks[task].place;
+            if let Place::On(cpu) = place {
                 self.kernel.account(cpu);
-                self.kernel.tasks[task].doing = Doing::Next;
-                self.kernel.tasks[task].left = 0;
+            }
+            self.kernel.tasks[task].doing = Doing::Next;
+            self.kernel.tasks[task].left = 0;
+            if let Place::On(cpu) = place {
                 self.kernel.expect_done(cpu);
-            } else {
-                self.kernel.tasks[task].doing = Doing::Next;
-                self.kernel.tasks[task].left = 0;
             }
         }
     }

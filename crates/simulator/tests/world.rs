@@ -4,9 +4,10 @@
 use proptest::prelude::*;
 use threadwise_machine::Machine;
 use threadwise_model::fluid;
+use threadwise_policy::Tunables;
 use threadwise_simulator::check::Checker;
 use threadwise_simulator::kernel::{CpuIndex, Kernel, TaskIndex};
-use threadwise_simulator::schedulers::{Fair, RoundRobin, Settings, Threadwise};
+use threadwise_simulator::schedulers::{Fair, RoundRobin, Threadwise};
 use threadwise_simulator::{Costs, Enqueue, Ns, Outcome, Scheduler, Synthetic, World};
 use threadwise_workload::Ratio;
 use threadwise_workload::synthetic::Wait;
@@ -35,7 +36,7 @@ const ALL: [Which; 3] = [Which::Ours, Which::Kernel, Which::RoundRobin];
 fn world(which: Which, machine: &Machine, costs: Costs) -> World {
     match which {
         Which::Ours => World::new(machine, costs, |kernel| {
-            Threadwise::new(kernel, &Settings::default())
+            Threadwise::new(kernel, Tunables::default())
         }),
         Which::Kernel => World::new(machine, costs, Fair::new),
         Which::RoundRobin => World::new(machine, costs, |kernel| RoundRobin::new(kernel, MS)),

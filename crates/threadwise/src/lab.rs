@@ -8,16 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use indicatif::{ProgressBar, ProgressStyle};
-use threadwise_lab::evaluate::evaluate;
-use threadwise_lab::experiment::Experiment;
+use indicatif::ProgressBar;
 use threadwise_lab::guest::{Guest, Kernel};
 use threadwise_lab::protocol::{Request, Response};
 use threadwise_lab::run::{self, Progress};
-use threadwise_lab::table;
 use threadwise_machine::Machine;
 
-use crate::Format;
+use crate::experiment::{self, progress_bar};
 
 /// Above this share of lost time `lab exec` warns. It starts programs, new code for QEMU to translate, within what it
 /// counts; so it is laxer than an experiment.
@@ -70,32 +67,12 @@ pub struct ExecOptions {
 /// Boot the experiment's machine and compare its schedulers on its programs.
 #[derive(clap::Args)]
 pub struct RunOptions {
-    /// The experiment file
-    experiment: PathBuf,
-
-    /// Repeat everything so often, instead of what the file says
-    #[arg(long)]
-    rounds: Option<u32>,
-
-    /// Let synthetic programs run so long, instead of what the file says
-    #[arg(long)]
-    seconds: Option<f64>,
-
-    /// The first seed, instead of the file's
-    #[arg(long)]
-    seed: Option<u64>,
+    #[command(flatten)]
+    experiment: experiment::Options,
 
     /// A folder with the kernel to boot: vmlinuz, config and release [default: what `make setup` downloaded]
     #[arg(long)]
     kernel: Option<PathBuf>,
-
-    /// Write the results to this file too, as JSON
-    #[arg(long, short)]
-    output: Option<PathBuf>,
-
-    /// How to print the results
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
 }
 
 /// Carries the command out.
@@ -162,11 +139,7 @@ fn exec(options: ExecOptions) -> Result<ExitCode> {
 }
 
 fn compare(options: RunOptions) -> Result<ExitCode> {
-    let mut experiment = Experiment::from_file(&options.experiment)?;
-    experiment.rounds = options.rounds.unwrap_or(experiment.rounds);
-    experiment.seconds = options.seconds.unwrap_or(experiment.seconds);
-    experiment.seed = options.seed.unwrap_or(experiment.seed);
-    experiment.check().map_err(anyhow::Error::msg)?;
+    let experiment = options.experiment.load()?;
     let kernel = Kernel::in_folder(&options.kernel.map_or_else(default_kernel, Ok)?)?;
     let bar = progress_bar();
     let stop = Arc::new(AtomicBool::new(false));
@@ -182,15 +155,7 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
         return Err(anyhow::Error::from(failure)
             .context(format!("given up; what was measured until then is in {path}")));
     }
-    let evaluation = evaluate(outcome.measurement)?;
-    let json = serde_json::to_string_pretty(&evaluation)?;
-    if let Some(path) = options.output {
-        std::fs::write(&path, &json).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    match options.format {
-        Format::Text => print!("{}", table::render(&evaluation)),
-        Format::Json => println!("{json}"),
-    }
+    options.experiment.report(outcome.measurement)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -204,15 +169,6 @@ fn default_kernel() -> Result<PathBuf> {
         .or_else(home)
         .context("neither HOME nor THREADWISE_CACHE is set")?
         .join("kernel"))
-}
-
-/// On a terminal only: indicatif hides it elsewhere.
-fn progress_bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} {msg} {wide_bar} {pos}/{len} {eta}")
-        .expect("a constant template");
-    let bar = ProgressBar::new(0).with_style(style);
-    bar.enable_steady_tick(std::time::Duration::from_millis(250));
-    bar
 }
 
 fn show(bar: &ProgressBar, progress: &Progress) {

@@ -4,6 +4,7 @@
 //! Booted as a guest's first process, the same program is the lab's agent in it.
 
 mod bench;
+mod experiment;
 mod lab;
 mod model;
 mod sim;

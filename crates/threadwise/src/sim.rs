@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `threadwise sim`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use indicatif::{ProgressBar, ProgressStyle};
-use threadwise_lab::evaluate::evaluate;
 use threadwise_lab::experiment::{Experiment, Scheduler, Synthetic};
 use threadwise_lab::run::{Label, Measurement, Sample, VERSION, asymmetry};
-use threadwise_lab::table;
 use threadwise_machine::Machine;
-use threadwise_simulator::schedulers::{Fair, RoundRobin, Settings, Threadwise};
+use threadwise_policy::Tunables;
+use threadwise_simulator::schedulers::{Fair, RoundRobin, Threadwise};
 use threadwise_simulator::{Costs, World};
 use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
 
-use crate::Format;
+use crate::experiment::{self, progress_bar};
 
 /// Mean phases of half an hour at 60 MIPS.
 const MAX_PHASE_UNITS: u64 = 1 << 28;
@@ -34,51 +31,19 @@ pub enum Command {
 /// for all CPUs. What the kernel's own work costs is that of the lab's guest at the experiment's rate.
 #[derive(clap::Args)]
 pub struct RunOptions {
-    /// The experiment file
-    experiment: PathBuf,
-
-    /// Repeat everything so often, each time with the next seed, instead of what the file says
-    #[arg(long)]
-    rounds: Option<u32>,
-
-    /// Let programs run so long, in simulated seconds, instead of what the file says
-    #[arg(long)]
-    seconds: Option<f64>,
-
-    /// The first seed, instead of the file's
-    #[arg(long)]
-    seed: Option<u64>,
-
-    /// Write the results to this file too, as JSON
-    #[arg(long, short)]
-    output: Option<PathBuf>,
-
-    /// How to print the results
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[command(flatten)]
+    experiment: experiment::Options,
 }
 
 /// Carries the command out.
 pub fn run(command: Command) -> Result<ExitCode> {
     let Command::Run(options) = command;
-    let mut experiment = Experiment::from_file(&options.experiment)?;
-    experiment.rounds = options.rounds.unwrap_or(experiment.rounds);
-    experiment.seconds = options.seconds.unwrap_or(experiment.seconds);
-    experiment.seed = options.seed.unwrap_or(experiment.seed);
-    experiment.check().map_err(anyhow::Error::msg)?;
-    let evaluation = evaluate(simulate(&experiment)?)?;
-    let json = serde_json::to_string_pretty(&evaluation)?;
-    if let Some(path) = options.output {
-        std::fs::write(&path, &json).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    match options.format {
-        Format::Text => print!("{}", table::render(&evaluation)),
-        Format::Json => println!("{json}"),
-    }
+    let measurement = simulate(options.experiment.load()?)?;
+    options.experiment.report(measurement)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn simulate(experiment: &Experiment) -> Result<Measurement> {
+fn simulate(experiment: Experiment) -> Result<Measurement> {
     let machine = Machine::load(&experiment.machine)?;
     if machine.has_smt() {
         bail!(
@@ -92,13 +57,16 @@ fn simulate(experiment: &Experiment) -> Result<Measurement> {
             machine.name()
         )
     })?;
-    check(experiment, mips)?;
-    let bar = progress_bar(experiment);
+    check(&experiment, mips)?;
+    let bar = progress_bar();
+    let total = experiment.rounds as usize * experiment.runs.len() * experiment.schedulers.len();
+    bar.set_length(total as u64);
     let mut samples = Vec::new();
     for round in 0..experiment.rounds {
         for run in &experiment.runs {
             for scheduler in &experiment.schedulers {
-                samples.push(sample(experiment, &machine, mips, round, run, scheduler)?);
+                bar.set_message(format!("{} under {}", run.join(" + "), scheduler.name));
+                samples.push(sample(&experiment, &machine, mips, round, run, scheduler)?);
                 bar.inc(1);
             }
         }
@@ -106,7 +74,7 @@ fn simulate(experiment: &Experiment) -> Result<Measurement> {
     bar.finish_and_clear();
     Ok(Measurement {
         label: Label::Simulated,
-        experiment: experiment.clone(),
+        experiment,
         machine: machine.name().to_string(),
         nr_cpus: machine.nr_cpus(),
         asymmetry: asymmetry(&machine),
@@ -193,7 +161,7 @@ fn world(machine: &Machine, costs: Costs, scheduler: &Scheduler) -> Result<World
     Ok(match scheduler.name.as_str() {
         "kernel" => World::new(machine, costs, Fair::new),
         "threadwise" => World::new(machine, costs, |kernel| {
-            Threadwise::new(kernel, &Settings::default())
+            Threadwise::new(kernel, Tunables::default())
         }),
         "round-robin" => World::new(machine, costs, |kernel| RoundRobin::new(kernel, 1_000_000)),
         other => bail!("no model of the scheduler {other:?}: known are kernel, threadwise and round-robin"),
@@ -214,11 +182,4 @@ fn simulated(
         synthetic.wait,
         seed,
     )
-}
-
-/// On a terminal only: indicatif hides it elsewhere.
-fn progress_bar(experiment: &Experiment) -> ProgressBar {
-    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {eta}").expect("a constant template");
-    let total = experiment.rounds as usize * experiment.runs.len() * experiment.schedulers.len();
-    ProgressBar::new(total as u64).with_style(style)
 }

@@ -12,7 +12,6 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use threadwise_policy::{Class, Run, Task, Tunables, makes_room};
-use threadwise_simulator::schedulers::Settings;
 
 static ONE_GUEST: Mutex<()> = Mutex::new(());
 
@@ -645,7 +644,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         boost_shares: setting("boost_shares") as u32,
     };
     // The simulator's scheduler has the same settings.
-    assert_eq!(Settings::default().tunables, tunables);
+    assert_eq!(Tunables::default(), tunables);
     let mut seen = BTreeMap::<String, (u32, BTreeSet<u64>)>::new();
     for line in lines {
         let function = line["function"].as_str().unwrap();

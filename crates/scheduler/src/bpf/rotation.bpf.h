@@ -64,7 +64,6 @@ u64 armed_key;
 static u64 interrupted_ns(s32 cpu)
 {
 	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
-
 	u64 task_ns;
 
 	if (!rq)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The kernel's fair scheduler, EEVDF (kernel/sched/fair.c, Linux 6.12 to 7.2), as far as it decides who runs where.
 //!
-//! Modelled: a queue for each CPU, virtual deadlines with eligibility by lag, protection of who runs until its slice is used
-//! (RUN_TO_PARITY), which ends it to the microsecond (HRTICK, on by default in Linux 7.2), lag kept over sleep, wake-ups onto the CPU that a task ran on or an idle one, balancing by CPUs that
-//! go idle and by idle ones at the ticks of busy ones (nohz). All CPUs are one domain. Not modelled: groups, packages,
-//! capacities, migration costs, delayed dequeue.
+//! Modelled: a queue for each CPU, virtual deadlines with eligibility by lag, protection of who runs until its slice is
+//! used (RUN_TO_PARITY), which ends it to the microsecond (HRTICK, on by default in Linux 7.2), lag kept over sleep,
+//! wake-ups onto the CPU that a task ran on or an idle one, balancing by CPUs that go idle and by idle ones at the ticks of
+//! busy ones (nohz). All CPUs are one domain. Not modelled: groups, packages, capacities, migration costs, delayed dequeue.
 
 use std::cmp::Reverse;
 
@@ -95,7 +95,7 @@ impl Fair {
 
     /// `place_entity()`: as far from the mean as it was when it left; its own coming moves the mean.
     fn place(&mut self, kernel: &Kernel, cpu: CpuIndex, task: TaskIndex) {
-        let running = self.running(kernel, cpu);
+        let running = kernel.cpus[cpu].running;
         let mean = self.mean(cpu, running).unwrap_or(self.queues[cpu].floor);
         let load: i64 = self.queues[cpu]
             .waiting
@@ -121,10 +121,6 @@ impl Fair {
         let limit = self.virtual_ns(task, self.slice_ns + self.tick_ns);
         self.entities[task].lag = (mean - self.entities[task].vruntime).clamp(-limit, limit);
         self.queues[cpu].floor = mean;
-    }
-
-    fn running(&self, kernel: &Kernel, cpu: CpuIndex) -> Option<TaskIndex> {
-        kernel.cpus[cpu].running
     }
 
     /// `pick_eevdf()`: of those that are eligible, not ahead of the mean, the one with the earliest deadline.
@@ -167,7 +163,7 @@ impl Fair {
     /// Takes one task from the busiest queue (`sched_balance_newidle()`).
     fn pull(&mut self, kernel: &mut Kernel, cpu: CpuIndex) -> Option<TaskIndex> {
         let (from, task) = self.busiest(kernel, cpu)?;
-        let running = self.running(kernel, from);
+        let running = kernel.cpus[from].running;
         if let Some(running) = running {
             kernel.account(from);
             self.charge(kernel, running);
@@ -200,7 +196,7 @@ impl Scheduler for Fair {
             self.queues[cpu].waiting.push(task);
             return;
         }
-        let running = self.running(kernel, cpu);
+        let running = kernel.cpus[cpu].running;
         if let Some(running) = running {
             kernel.account(cpu);
             self.charge(kernel, running);

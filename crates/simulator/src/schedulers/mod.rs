@@ -7,4 +7,4 @@ mod threadwise;
 
 pub use fair::Fair;
 pub use round_robin::RoundRobin;
-pub use threadwise::{Settings, Threadwise};
+pub use threadwise::Threadwise;

@@ -5,7 +5,7 @@
 //! the reasons stand. A decision that is taken here and not in `policy/` is a fault.
 
 use threadwise_policy::{
-    CAPACITY_ONE, Class, Group, Place as Spot, Run, Task, Tunables, is_faster, makes_room, may_preempt,
+    Class, Group, Place as Spot, Run, Task, Tunables, faster_than_slowest, makes_room, may_preempt,
     phase_began, phase_ended, stamp, turn_is_over, victim_scan,
 };
 
@@ -20,33 +20,6 @@ const ROTATION_CPUS: usize = 16;
 const ROTATION_MAX_NS: Ns = 4_000_000;
 /// Faster CPUs that one decision looks at (`TW_FASTER_SCAN`).
 const FASTER_SCAN: usize = 16;
-
-/// The options of `scx_threadwise`.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// The policy's.
-    pub tunables: Tunables,
-}
-
-impl Default for Settings {
-    /// Those of `scx_threadwise` without options.
-    fn default() -> Self {
-        const MS: Ns = 1_000_000;
-        Self {
-            tunables: Tunables {
-                slice_ns: MS,
-                rotate_ns: MS,
-                serial_boost_ns: 200 * MS,
-                senior_boost_ns: 100 * MS,
-                senior_turn_ns: 100 * MS,
-                vtime_window_ns: MS,
-                vtime_lag_ns: 400 * MS,
-                serial_threshold: 2,
-                boost_shares: 4,
-            },
-        }
-    }
-}
 
 /// What a task's vtime needs beyond the kernel's own accounting (`struct task_ctx`).
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,25 +68,17 @@ pub struct Threadwise {
 
 impl Threadwise {
     /// For the kernel's CPUs, whose capacities it knows.
-    pub fn new(kernel: &mut Kernel, settings: &Settings) -> Self {
+    pub fn new(kernel: &mut Kernel, tun: Tunables) -> Self {
         let nr = kernel.cpus.len();
-        let capacities = || kernel.cpus.iter().map(|cpu| cpu.capacity).enumerate();
-        let slowest = capacities()
-            .map(|(_, capacity)| capacity)
-            .min()
-            .unwrap_or(CAPACITY_ONE);
-        let mut faster: Vec<(usize, u32)> = capacities()
-            .filter(|&(_, capacity)| is_faster(capacity, slowest))
-            .collect();
-        faster.sort_by_key(|&(cpu, capacity)| (std::cmp::Reverse(capacity), cpu));
+        let capacities: Vec<u32> = kernel.cpus.iter().map(|cpu| cpu.capacity).collect();
         Self {
-            tun: settings.tunables,
+            tun,
             groups: Vec::new(),
             tasks: Vec::new(),
             queues: kernel.create_queues(nr),
             marked: vec![0; nr.div_ceil(64)],
             cursors: vec![0; nr],
-            faster: faster.into_iter().map(|(cpu, _)| cpu).collect(),
+            faster: faster_than_slowest(&capacities),
             vtime_now: 0,
             tasks_wait: false,
             senior: None,
