@@ -10,7 +10,8 @@
  *
  * Arguments: rates=K0:K1:... (thousands of instructions per second, one a vCPU),
  *            stats=FILE (struct shared, mapped for the lab to read the counters and set the speeds in force),
- *            quantum=N (instructions, default 20000).
+ *            quantum=N (instructions, default 20000),
+ *            profile=FILE (struct profile: how often each translation block ran while speeds were in force).
  *
  * QEMU's header is not packaged, so what is used of plugin API version 4 (QEMU 9.1 and later,
  * include/qemu/qemu-plugin.h, docs/devel/tcg-plugins.rst) is declared here.
@@ -62,6 +63,9 @@ void qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(struct qemu_plugin_tb *tb
 void qemu_plugin_register_vcpu_tb_exec_cond_cb(struct qemu_plugin_tb *tb,
 					       void (*cb)(unsigned int vcpu, void *data), int flags, int cond,
 					       qemu_plugin_u64 entry, uint64_t imm, void *data);
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
+					  void (*cb)(unsigned int vcpu, void *data), int flags, void *data);
+uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
 size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *dest, size_t len);
@@ -104,6 +108,20 @@ struct shared {
 	uint64_t governed;
 };
 
+/* Blocks in a profile; translations beyond that are counted, but not profiled. */
+#define MAX_BLOCKS (1 << 20)
+
+/* What the lab reads when it asked for a profile. The layout is that of crates/lab/src/profile.rs. */
+struct profile {
+	uint64_t nr_blocks;
+	/* A block that is translated again is another. */
+	struct block {
+		uint64_t address;
+		uint64_t nr_insns;
+		uint64_t nr_runs;
+	} blocks[MAX_BLOCKS];
+};
+
 /* The governor's own state of a vCPU; only its thread touches it. */
 struct vcpu {
 	uint64_t clock_ps;
@@ -117,6 +135,7 @@ struct count {
 static struct vcpu vcpus[MAX_VCPUS];
 static struct shared unshared = { .governed = 1 };
 static struct shared *shared = &unshared;
+static struct profile *profile;
 static struct qemu_plugin_scoreboard *counts;
 static uint64_t quantum = 20000;
 
@@ -210,6 +229,27 @@ static uint64_t cost_of(const struct qemu_plugin_tb *tb)
 	return cost;
 }
 
+static void block_ran(unsigned int index, void *data)
+{
+	struct block *block = data;
+
+	(void)index;
+	if (__atomic_load_n(&shared->governed, __ATOMIC_RELAXED))
+		__atomic_fetch_add(&block->nr_runs, 1, __ATOMIC_RELAXED);
+}
+
+static void profile_block(struct qemu_plugin_tb *tb)
+{
+	uint64_t index = __atomic_fetch_add(&profile->nr_blocks, 1, __ATOMIC_RELAXED);
+	struct block *block = &profile->blocks[index];
+
+	if (index >= MAX_BLOCKS)
+		return;
+	block->address = qemu_plugin_tb_vaddr(tb);
+	block->nr_insns = qemu_plugin_tb_n_insns(tb);
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, block_ran, QEMU_PLUGIN_CB_NO_REGS, block);
+}
+
 static void block_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	qemu_plugin_u64 entry = { .score = counts, .offset = 0 };
@@ -218,6 +258,8 @@ static void block_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64, entry, cost_of(tb));
 	qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, quantum_over, QEMU_PLUGIN_CB_NO_REGS,
 						  QEMU_PLUGIN_COND_GE, entry, quantum, NULL);
+	if (profile)
+		profile_block(tb);
 }
 
 static void vcpu_started(qemu_plugin_id_t id, unsigned int index)
@@ -268,19 +310,22 @@ static int parse_rates(const char *text, int nr_vcpus)
 	return *text ? fail("rates= names more vCPUs than there are", text) : 0;
 }
 
-static int map_shared(const char *path)
+/* A file of this size in memory, or NULL. */
+static void *map_file(const char *path, size_t size)
 {
 	int fd = open(path, O_RDWR | O_CREAT, 0600);
 	void *map;
 
-	if (fd < 0 || ftruncate(fd, sizeof(struct shared)) < 0)
-		return fail("cannot create", path);
-	map = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0) {
+		fail("cannot create", path);
+		return NULL;
+	}
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
-	if (map == MAP_FAILED)
-		return fail("cannot map", path);
-	shared = map;
-	return 0;
+	if (map != MAP_FAILED)
+		return map;
+	fail("cannot map", path);
+	return NULL;
 }
 
 __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info,
@@ -296,7 +341,12 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
 				return -1;
 			rated = true;
 		} else if (!strncmp(argv[i], "stats=", 6)) {
-			if (map_shared(argv[i] + 6) < 0)
+			shared = map_file(argv[i] + 6, sizeof(*shared));
+			if (!shared)
+				return -1;
+		} else if (!strncmp(argv[i], "profile=", 8)) {
+			profile = map_file(argv[i] + 8, sizeof(*profile));
+			if (!profile)
 				return -1;
 		} else if (!strncmp(argv[i], "quantum=", 8)) {
 			quantum = strtoull(argv[i] + 8, NULL, 10);

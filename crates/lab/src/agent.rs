@@ -106,6 +106,9 @@ fn carry_out(request: &Request, scheduler: &mut Option<Scheduler>) -> io::Result
                 scheduler_lost: scheduler.as_ref().and_then(lost),
             })
         }
+        Request::Symbols => Ok(Response::Symbols {
+            kallsyms: fs::read_to_string("/proc/kallsyms")?,
+        }),
         Request::PowerOff => unreachable!("handled by the caller"),
     }
 }

@@ -15,6 +15,7 @@ use threadwise_machine::Machine;
 use crate::error::{Error, io_error};
 use crate::governor::{self, Counters, Totals};
 use crate::image::Image;
+use crate::profile::Profile;
 use crate::protocol::{PORT_NAME, Request, Response};
 
 const QEMU: &str = "qemu-system-x86_64";
@@ -26,6 +27,8 @@ const BOOT_ATTEMPTS: u32 = 2;
 /// on its own account (tests of its ciphers, statistics of memory accesses) runs beside what is measured.
 const KERNEL_COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 oops=panic mitigations=off nokaslr tsc=reliable \
      cryptomgr.notests=1 damon_stat.enabled=0";
+/// Where the plugin keeps the profile.
+const PROFILE: &str = "profile";
 const CONSOLE_LINES: usize = 25;
 const PANIC: &str = "Kernel panic";
 
@@ -78,21 +81,34 @@ pub struct Guest {
 
 impl Guest {
     /// Boots the machine, its fastest CPU at so many MIPS or as its file says, with the image; once more if the first boot hangs.
+    /// If it is `profiled`, [`Guest::profile`] can be asked for, and the host has a little more to do.
     ///
     /// # Errors
     /// If QEMU cannot be started, the guest does not come up, or it sees another number of CPUs.
-    pub fn boot(machine: &Machine, mips: Option<u32>, kernel: &Kernel, image: &Image) -> Result<Self, Error> {
+    pub fn boot(
+        machine: &Machine,
+        mips: Option<u32>,
+        kernel: &Kernel,
+        image: &Image,
+        profiled: bool,
+    ) -> Result<Self, Error> {
         let rates = governor::rates(machine, mips)?;
         let mut attempt = 1;
         loop {
-            match Self::boot_once(machine, &rates, kernel, image) {
+            match Self::boot_once(machine, &rates, kernel, image, profiled) {
                 Err(Error::Hung { .. } | Error::Guest { .. }) if attempt < BOOT_ATTEMPTS => attempt += 1,
                 result => return result,
             }
         }
     }
 
-    fn boot_once(machine: &Machine, rates: &[u64], kernel: &Kernel, image: &Image) -> Result<Self, Error> {
+    fn boot_once(
+        machine: &Machine,
+        rates: &[u64],
+        kernel: &Kernel,
+        image: &Image,
+        profiled: bool,
+    ) -> Result<Self, Error> {
         let folder = tempfile::Builder::new()
             .prefix("threadwise-lab")
             .tempdir()
@@ -105,7 +121,7 @@ impl Guest {
             .set_nonblocking(true)
             .map_err(io_error("listen on", path("port")))?;
         let counters = Counters::create(&path("counters"))?;
-        let mut qemu = qemu_command(machine, rates, kernel, folder.path(), &plugin)?
+        let mut qemu = qemu_command(machine, rates, kernel, folder.path(), &plugin, profiled)?
             .spawn()
             .map_err(|source| match source.kind() {
                 io::ErrorKind::NotFound => Error::Missing {
@@ -192,12 +208,24 @@ impl Guest {
             Request::StartScheduler { command } => format!("attach {}", command.join(" ")),
             Request::StopScheduler => String::from("stop its scheduler"),
             Request::Run { .. } => String::from("finish its programs"),
+            Request::Symbols => String::from("tell its symbols"),
             Request::PowerOff => String::from("power off"),
         };
         match self.answer(&what, deadline)? {
             Response::Failed { message } => Err(Error::InGuest(message)),
             response => Ok(response),
         }
+    }
+
+    /// Where the instructions of all programs up to now went, of a guest that was booted to be profiled.
+    ///
+    /// # Errors
+    /// As [`Guest::ask`], and if it was not.
+    pub fn profile(&mut self, deadline: Duration) -> Result<Profile, Error> {
+        let Response::Symbols { kallsyms } = self.ask(&Request::Symbols, deadline)? else {
+            return Err(self.gone(String::from("gave an unexpected answer")));
+        };
+        Profile::read(&self.folder.path().join(PROFILE), &kallsyms)
     }
 
     /// Switches the guest off.
@@ -317,9 +345,14 @@ fn qemu_command(
     kernel: &Kernel,
     folder: &Path,
     plugin: &Path,
+    profiled: bool,
 ) -> Result<Command, Error> {
     let rates: Vec<String> = rates.iter().map(u64::to_string).collect();
     let path = |name: &str| folder.join(name).display().to_string();
+    let profile = match profiled {
+        true => format!(",profile={}", path(PROFILE)),
+        false => String::new(),
+    };
     let log =
         fs::File::create(folder.join("qemu.log")).map_err(io_error("create", folder.join("qemu.log")))?;
     let mut command = Command::new(QEMU);
@@ -351,7 +384,7 @@ fn qemu_command(
         .args([
             "-plugin",
             &format!(
-                "{},rates={},stats={}",
+                "{},rates={},stats={}{profile}",
                 plugin.display(),
                 rates.join(":"),
                 path("counters")

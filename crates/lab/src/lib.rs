@@ -15,6 +15,7 @@ pub mod experiment;
 pub mod governor;
 pub mod guest;
 pub mod image;
+pub mod profile;
 pub mod protocol;
 pub mod run;
 pub mod table;

@@ -28,6 +28,8 @@ pub enum Request {
         /// How long after now [`START_PLACEHOLDER`] is, in nanoseconds.
         start_delay_ns: u64,
     },
+    /// Asks for the kernel's symbols.
+    Symbols,
     /// Switches the machine off. There is no answer.
     PowerOff,
 }
@@ -63,6 +65,11 @@ pub enum Response {
         idle: f64,
         /// If the scheduler did not last: the end of its log and of the kernel's.
         scheduler_lost: Option<String>,
+    },
+    /// The kernel's symbols.
+    Symbols {
+        /// /proc/kallsyms.
+        kallsyms: String,
     },
     /// The request could not be carried out.
     Failed {

@@ -132,7 +132,7 @@ pub fn run(
     }
     let qemu = qemu_version()?;
     watch(Progress::Booting);
-    let guest = Guest::boot(&machine, experiment.mips, kernel, &image)?;
+    let guest = Guest::boot(&machine, experiment.mips, kernel, &image, false)?;
     let release = guest.release.clone();
     let mut samples = Vec::new();
     let mut session = Session {

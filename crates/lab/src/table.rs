@@ -7,6 +7,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use threadwise_metrics::{RatioSummary, Summary};
 
 use crate::evaluate::{Evaluation, RunResult, SchedulerResult};
+use crate::profile::Profile;
 use crate::run::Label;
 
 /// Renders a table a run, and a legend.
@@ -46,6 +47,32 @@ pub fn render(evaluation: &Evaluation) -> String {
         experiment.schedulers[0].name
     ));
     text
+}
+
+/// Functions that a profile shows to people.
+const FUNCTIONS: usize = 40;
+
+/// Renders the functions with the most instructions.
+pub fn profile(profile: &Profile) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["instructions", "share", "calls", "function"]);
+    for function in profile.functions.iter().take(FUNCTIONS) {
+        table.add_row([
+            function.instructions.to_string(),
+            format!(
+                "{:.1} %",
+                100.0 * function.instructions as f64 / profile.instructions as f64
+            ),
+            function.calls.to_string(),
+            function.name.clone(),
+        ]);
+    }
+    for column in 0..3 {
+        let column = table.column_mut(column).expect("four columns");
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!("{} instructions\n{table}\n", profile.instructions)
 }
 
 fn heading(run: &RunResult) -> String {

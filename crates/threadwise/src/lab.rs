@@ -12,6 +12,7 @@ use indicatif::ProgressBar;
 use threadwise_lab::guest::{Guest, Kernel};
 use threadwise_lab::protocol::{Request, Response};
 use threadwise_lab::run::{self, Progress};
+use threadwise_lab::table;
 use threadwise_machine::Machine;
 
 use crate::experiment::{self, progress_bar};
@@ -46,6 +47,10 @@ pub struct ExecOptions {
     /// Attach this scheduler first, such as "scx_threadwise --slice-us 2000"
     #[arg(long)]
     scheduler: Option<String>,
+
+    /// Count where the instructions of the run go, write them to this file as JSON and the largest to the terminal
+    #[arg(long)]
+    profile: Option<PathBuf>,
 
     /// Take this program into the guest too; may be repeated
     #[arg(long = "program")]
@@ -101,7 +106,7 @@ fn exec(options: ExecOptions) -> Result<ExitCode> {
     {
         run::add_foreign(&mut image, name)?;
     }
-    let mut guest = Guest::boot(&machine, options.mips, &kernel, &image)?;
+    let mut guest = Guest::boot(&machine, options.mips, &kernel, &image, options.profile.is_some())?;
     let deadline = Duration::from_secs(options.deadline);
     if !scheduler.is_empty() {
         guest.ask(&Request::StartScheduler { command: scheduler }, deadline)?;
@@ -130,6 +135,12 @@ fn exec(options: ExecOptions) -> Result<ExitCode> {
             "threadwise: the host could not keep up, the machine lost {:.1} % of its time: compare no speeds, or lower --mips",
             counted.lost_share() * 100.0
         );
+    }
+    if let Some(path) = options.profile {
+        let profile = guest.profile(deadline)?;
+        std::fs::write(&path, serde_json::to_string_pretty(&profile)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        eprint!("{}", table::profile(&profile));
     }
     guest.power_off();
     Ok(output
