@@ -16,7 +16,10 @@ pub struct Enqueue {
 
 /// A scheduler. Each call may use what [`Kernel`] offers; a task that is handed over in `enqueue` must be put somewhere.
 pub trait Scheduler {
-    /// The CPU on which a task that wakes up is to be enqueued; it may insert it there at once ([`Kernel::insert_direct`]).
+    /// A task begins; they come in the order of their numbers.
+    fn enable(&mut self, _kernel: &Kernel, _task: TaskIndex) {}
+
+    /// The CPU on which a task that wakes up is to be enqueued, not asked for one that is bound; it may insert it there at once ([`Kernel::insert_direct`]).
     fn select_cpu(&mut self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> CpuIndex;
 
     /// A ready task has no CPU.

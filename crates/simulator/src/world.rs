@@ -105,6 +105,8 @@ impl World {
                 position: (0, 0),
                 direct: None,
             });
+            self.scheduler
+                .enable(&self.kernel, *tasks.last().expect("just added"));
         }
         self.programs.push(program);
         self.tasks.push(tasks.clone());
@@ -294,14 +296,19 @@ impl World {
         let state = &mut self.kernel.tasks[task];
         state.doing = Doing::Next;
         state.waits_since = self.kernel.now;
-        let prev = state.cpu;
-        let cpu = self.scheduler.select_cpu(&mut self.kernel, task, prev);
-        let state = &mut self.kernel.tasks[task];
-        state.cpu = cpu;
-        let direct = state.direct.take();
+        // Where there is no choice nobody is asked (kernel/sched/core.c, select_task_rq()).
+        if state.bound_to.is_none() {
+            let prev = state.cpu;
+            let cpu = self.scheduler.select_cpu(&mut self.kernel, task, prev);
+            self.kernel.tasks[task].cpu = cpu;
+        }
+        let direct = self.kernel.tasks[task].direct.take();
         self.scheduler.runnable(&mut self.kernel, task);
         match direct {
-            Some(Direct { slice, preempt }) => self.kernel.insert_local(task, cpu, slice, preempt),
+            Some(Direct { slice, preempt }) => {
+                let cpu = self.kernel.tasks[task].cpu;
+                self.kernel.insert_local(task, cpu, slice, preempt);
+            }
             None => {
                 let wakeup = Enqueue {
                     wakeup: true,

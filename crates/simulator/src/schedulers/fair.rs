@@ -57,13 +57,6 @@ impl Fair {
         }
     }
 
-    fn know(&mut self, kernel: &Kernel, task: TaskIndex) {
-        if self.entities.len() <= task {
-            self.entities.resize(task + 1, Entity::default());
-        }
-        self.entities[task].weight = i64::from(kernel.tasks[task].weight);
-    }
-
     /// Virtual time for so much time.
     fn virtual_ns(&self, task: TaskIndex, ns: Ns) -> i64 {
         ns as i64 * 100 * 100 / self.entities[task].weight
@@ -176,8 +169,14 @@ impl Fair {
 }
 
 impl Scheduler for Fair {
+    fn enable(&mut self, kernel: &Kernel, task: TaskIndex) {
+        self.entities.push(Entity {
+            weight: i64::from(kernel.tasks[task].weight),
+            ..Entity::default()
+        });
+    }
+
     fn select_cpu(&mut self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> CpuIndex {
-        self.know(kernel, task);
         let Some(cpu) = kernel.select_idle(task, prev) else {
             return prev;
         };

@@ -36,6 +36,7 @@ struct TaskContext {
 struct Rotation {
     armed: bool,
     armed_key: u64,
+    armed_until: Ns,
     queue_cursor: usize,
     cpu_cursor: usize,
     nr_empty: usize,
@@ -86,6 +87,7 @@ impl Threadwise {
             rotation: Rotation {
                 armed: false,
                 armed_key: 0,
+                armed_until: 0,
                 queue_cursor: 0,
                 cpu_cursor: 0,
                 nr_empty: 0,
@@ -95,20 +97,6 @@ impl Threadwise {
                 in_ns: 0,
                 first: None,
             },
-        }
-    }
-
-    /// Makes room for what is known of this task and its group.
-    fn know(&mut self, kernel: &Kernel, task: TaskIndex) {
-        let group = kernel.tasks[task].program;
-        if self.groups.len() <= group {
-            self.groups.resize_with(group + 1, Group::default);
-        }
-        while self.tasks.len() <= task {
-            self.tasks.push(TaskContext {
-                vtime: self.vtime_now,
-                ..TaskContext::default()
-            });
         }
     }
 
@@ -387,6 +375,7 @@ impl Threadwise {
 
     fn start_rotation(&mut self, kernel: &mut Kernel, key: u64, in_ns: Ns) {
         self.rotation.armed_key = key;
+        self.rotation.armed_until = kernel.now + in_ns;
         self.rotation.armed = true;
         kernel.start_timer(in_ns);
     }
@@ -394,7 +383,9 @@ impl Threadwise {
     fn arm_rotation(&mut self, kernel: &mut Kernel, key: u64) {
         self.rotation.nr_empty = 0;
         self.tasks_wait = true;
-        if !self.rotation.armed || (key.wrapping_sub(self.rotation.armed_key) as i64) < 0 {
+        let is_before = (key.wrapping_sub(self.rotation.armed_key) as i64) < 0;
+        let is_sooner = kernel.now + self.tun.rotate_ns < self.rotation.armed_until;
+        if !self.rotation.armed || (is_before && is_sooner) {
             self.start_rotation(kernel, key, self.tun.rotate_ns);
         }
     }
@@ -475,8 +466,18 @@ impl Scheduler for Threadwise {
         !self.faster.is_empty()
     }
 
+    fn enable(&mut self, kernel: &Kernel, task: TaskIndex) {
+        let group = kernel.tasks[task].program;
+        if self.groups.len() <= group {
+            self.groups.resize_with(group + 1, Group::default);
+        }
+        self.tasks.push(TaskContext {
+            vtime: self.vtime_now,
+            ..TaskContext::default()
+        });
+    }
+
     fn select_cpu(&mut self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> CpuIndex {
-        self.know(kernel, task);
         if !self.faster.is_empty() {
             let nr_ready = self.groups[kernel.tasks[task].program].nr_ready() + 1;
             let class = self.class_among(kernel, task, nr_ready);
@@ -494,6 +495,10 @@ impl Scheduler for Threadwise {
 
     fn enqueue(&mut self, kernel: &mut Kernel, index: TaskIndex, why: Enqueue) {
         let cpu = kernel.tasks[index].cpu;
+        let is_bound = kernel.tasks[index].bound_to.is_some();
+        if why.wakeup && is_bound && self.faster.is_empty() && kernel.claim_idle(cpu) {
+            return kernel.insert_local(index, cpu, self.free_slice(), false);
+        }
         let task = self.charge(kernel, index, why.wakeup);
         let direct = !why.sent_back;
         if !self.faster.is_empty() && direct {
@@ -518,7 +523,9 @@ impl Scheduler for Threadwise {
         kernel.insert_queue(index, self.queues + cpu, self.tun.slice_ns, key);
         self.mark(cpu);
         self.arm_rotation(kernel, key);
-        Self::kick_idle_for(kernel, index);
+        if !is_bound {
+            Self::kick_idle_for(kernel, index);
+        }
     }
 
     fn dispatch(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: Option<TaskIndex>) {
