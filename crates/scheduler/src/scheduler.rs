@@ -95,6 +95,9 @@ impl<'a> Scheduler<'a> {
         let open_opts = options.libbpf.clone().into_bpf_open_opts();
         let mut skel = scx_ops_open!(builder, object, threadwise_ops, open_opts)?;
 
+        // The headers' probe for is_migration_disabled(), which we do not ask. Its bpf_printk() would switch on a tracepoint
+        // at every context switch of the machine, for good (__set_printk_clr_event() in kernel/trace/bpf_trace.c).
+        skel.progs.scx_lib_init_probe.set_autoload(false);
         if options.verbose {
             for mut program in skel.open_object_mut().progs_mut() {
                 program.set_log_level(VERIFIER_STATISTICS);
@@ -134,16 +137,21 @@ impl<'a> Scheduler<'a> {
             Some(Fault::Ageless) => u32::from(u16::MAX),
             _ => BOOST_SHARES,
         };
-        let speeds = Speeds::of(&machine(options)?);
+        let machine = machine(options)?;
+        rodata.has_smt = machine.has_smt();
+        let speeds = Speeds::of(&machine);
         rodata.capacities.copy_from_slice(&speeds.capacities);
         rodata.nr_faster = speeds.faster.len() as u32;
         for (slot, cpu) in rodata.faster_cpus.iter_mut().zip(&speeds.faster) {
             *slot = *cpu;
         }
         rodata.recording = options.record.is_some();
+        let flags = &mut skel.struct_ops.threadwise_ops_mut().flags;
+        // Who wakes a task that is still switching away from its CPU leaves it to that one, and does not spin until then.
+        *flags |= *compat::SCX_OPS_ALLOW_QUEUED_WAKEUP;
         if rodata.nr_faster > 0 {
             // A task that would go on alone is enqueued all the same, which is how it leaves a slow CPU.
-            skel.struct_ops.threadwise_ops_mut().flags |= *compat::SCX_OPS_ENQ_LAST;
+            *flags |= *compat::SCX_OPS_ENQ_LAST;
         }
         let recorder = options
             .record

@@ -696,6 +696,55 @@ fn a_serial_program_keeps_a_core_beside_a_parallel_one() {
     assert!(share > 0.95, "{share} of its speed alone");
 }
 
+/// How many instructions two processes take that wake each other this often, and how often the kernel looked for what to
+/// run next meanwhile.
+fn instructions_of_pipe(scheduler: Option<&str>, wakeups: u64) -> (u64, u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("profile.json");
+    let options = ["--program", "perf", "--profile", path.to_str().unwrap()];
+    let body = format!("perf bench sched pipe -l {}", wakeups / 2);
+    stdout(guest(scheduler, &options, &body));
+    let profile: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let calls: u64 = profile["functions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|function| function["name"] == "__schedule")
+        .map(|function| function["calls"].as_u64().unwrap())
+        .sum();
+    (profile["instructions"].as_u64().unwrap(), calls)
+}
+
+#[test]
+fn a_switch_costs_hardly_more_instructions_than_under_the_kernels_scheduler() {
+    const WAKEUPS: u64 = 12_000;
+    let a_wakeup = |scheduler| {
+        let (few, once) = instructions_of_pipe(scheduler, WAKEUPS);
+        let (many, again) = instructions_of_pipe(scheduler, 2 * WAKEUPS);
+        // Each wakes the other, sleeps, and leaves its CPU idle.
+        assert!(
+            again - once > 18 * WAKEUPS / 10,
+            "{scheduler:?}: {once} then {again} switches"
+        );
+        (many - few) as f64 / WAKEUPS as f64
+    };
+    let (kernel, ours) = (a_wakeup(None), a_wakeup(Some("scx_threadwise")));
+    assert!(
+        ours < 1.10 * kernel,
+        "{ours} instructions a wake-up, {kernel} under the kernel's"
+    );
+}
+
+#[test]
+fn the_scheduler_switches_no_tracing_on() {
+    // bpf_printk() anywhere in the object would, and every switch of the machine would pay for it from then on.
+    let body = r#"
+        cd /sys/kernel/tracing/events/bpf_trace/bpf_trace_printk && busybox cat enable
+        echo 1 >enable && busybox cat enable
+        "#;
+    assert_eq!(stdout(guest(Some("scx_threadwise"), &[], body)), "0\n1\n");
+}
+
 #[test]
 fn governed_cores_have_their_speeds() {
     let on = |cpu: u32| {

@@ -43,6 +43,22 @@ static void unmark_if_empty(s32 cpu)
 		__sync_fetch_and_and(word, ~bit);
 }
 
+/* As next_queued_cpu(), which is most of the cost of a switch, where there are at most 64. */
+static s32 next_of_few(u32 *cursor, s32 self)
+{
+	u64 bits = queued_mask[0], later;
+	u32 cpu;
+
+	if (self >= 0)
+		bits &= ~(1ULL << (self & 63));
+	if (!bits)
+		return -1;
+	later = bits & (~0ULL << (*cursor & 63));
+	cpu = ctzll(later ?: bits);
+	*cursor = cpu + 1;
+	return cpu;
+}
+
 /*
  * The next CPU after the cursor, but not `self`, whose queue may hold something, or -1. Looks at one turn
  * of the mask.
@@ -51,6 +67,8 @@ static s32 next_queued_cpu(u32 *cursor, s32 self)
 {
 	u32 i, nr_words = (nr_cpus + 63) / 64, from = *cursor, first = from / 64;
 
+	if (nr_words == 1)
+		return next_of_few(cursor, self);
 	bpf_for(i, 0, nr_words + 1) {
 		u32 base = (first + i) % nr_words * 64, cpu;
 		u64 *word = queued_word(base), bits;

@@ -56,8 +56,10 @@ static struct {
 	u64 in_ns;
 } rotation_state;
 
-/* Whether the timer runs, and the key of whom it looks after. Who is queued before that has it look soon. */
+/* Whether the timer runs, until when, and the key of whom it looks after. Who is queued before that has it
+ * look soon. */
 bool rotation_armed;
+u64 armed_until;
 u64 armed_key;
 
 /* What a CPU's interrupts and its hypervisor took, where the kernel is built not to account it to tasks. */
@@ -185,7 +187,15 @@ __noinline int look_at_queue(s32 queue)
 static void start_timer(struct rotation *rotation, u64 key, u64 in_ns)
 {
 	armed_key = key;
+	armed_until = scx_bpf_now() + in_ns;
 	rotation_armed = !bpf_timer_start(&rotation->timer, in_ns, 0);
+}
+
+/* Whether the timer will look after a task that is queued now under this key. */
+static bool rotation_comes(u64 key)
+{
+	return rotation_armed &&
+	       (!tw_before(key, armed_key) || !tw_before(scx_bpf_now() + tunables.rotate_ns, armed_until));
 }
 
 /* A task is about to be queued under this key: the timer looks after it, if it does not look before. */
@@ -195,7 +205,7 @@ static void arm_rotation(u64 key)
 	struct rotation *rotation = bpf_map_lookup_elem(&rotations, &zero);
 
 	rotation_state.nr_empty = 0;
-	if (rotation && (!rotation_armed || tw_before(key, armed_key)))
+	if (rotation && !rotation_comes(key))
 		start_timer(rotation, key, tunables.rotate_ns);
 	/* After that, or a look that ends at this moment would take it back. */
 	tasks_wait = true;

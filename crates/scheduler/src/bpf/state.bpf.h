@@ -12,6 +12,8 @@
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
 const volatile u32 nr_cpus = 1;
+/* Whether any two CPUs share a core. */
+const volatile bool has_smt = false;
 const volatile u32 fault = TW_FAULT_NONE;
 /* Set by the loader: no fault strikes while it still attaches. */
 bool attached;
