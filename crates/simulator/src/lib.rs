@@ -4,7 +4,8 @@
 //! [`schedulers::Threadwise`] asks the functions of `policy/`, the code that the kernel runs, from the same places as
 //! `crates/scheduler/src/bpf/main.bpf.c` does; [`kernel`] is what sched_ext does around it. Other [`Scheduler`]s are there
 //! to compare with. [`World`] puts a machine, a scheduler and [`Program`]s together and lets time pass; the same world
-//! gives the same result, to the nanosecond. [`check`] watches over what must hold at every event.
+//! gives the same result, to the nanosecond. [`check`] watches over what must hold at every event, and a [`timeline`] shows
+//! what happened.
 //!
 //! What is modelled: CPUs of different speed, run queues, idle CPUs, slices that end at ticks, preemption, wake-ups one
 //! after the other, and what switches, wake-ups, ticks and timers cost ([`Costs`]). What is not: caches, shared cores,
@@ -19,6 +20,7 @@ mod queue;
 mod scheduler;
 pub mod schedulers;
 mod synthetic;
+pub mod timeline;
 mod world;
 
 pub use costs::Costs;

@@ -12,6 +12,7 @@ use crate::events::Event;
 use crate::kernel::{CpuIndex, Direct, Doing, Kernel, Place, Task, TaskIndex, work};
 use crate::program::{Futex, Program, Step};
 use crate::scheduler::{Enqueue, Scheduler};
+use crate::timeline::{Happening, Timeline};
 
 /// What a task has that goes on because there is no other (`SCX_SLICE_DFL`).
 const DEFAULT_SLICE_NS: Ns = 20_000_000;
@@ -48,6 +49,8 @@ pub struct World {
     /// Who sleeps on what, in the order of its coming.
     sleepers: BTreeMap<(usize, Futex), Vec<TaskIndex>>,
     checker: Option<Checker>,
+    /// What happened, if it is recorded.
+    happenings: Option<Vec<(Ns, Happening)>>,
     nr_events: u64,
     nr_switches: u64,
 }
@@ -69,6 +72,7 @@ impl World {
             tasks: Vec::new(),
             sleepers: BTreeMap::new(),
             checker: None,
+            happenings: None,
             nr_events: 0,
             nr_switches: 0,
         }
@@ -77,6 +81,32 @@ impl World {
     /// Looks after every event whether what must hold does. It takes time: for tests.
     pub fn check(&mut self, checker: Checker) {
         self.checker = Some(checker);
+    }
+
+    /// Keeps what happens from here on for [`World::into_timeline`].
+    pub fn record(&mut self) {
+        self.happenings = Some(Vec::new());
+    }
+
+    /// What happened since it is recorded; nothing if it is not.
+    pub fn into_timeline(self) -> Timeline {
+        Timeline {
+            nr_cpus: self.kernel.cpus.len(),
+            tasks: self
+                .kernel
+                .tasks
+                .iter()
+                .map(|task| (task.program, task.thread))
+                .collect(),
+            happenings: self.happenings.unwrap_or_default(),
+            end: self.kernel.now,
+        }
+    }
+
+    fn happened(&mut self, happening: Happening) {
+        if let Some(happenings) = &mut self.happenings {
+            happenings.push((self.kernel.now, happening));
+        }
     }
 
     /// Starts a program now, all its threads of this weight (100 is nice 0), each bound to a CPU or none. Its main thread
@@ -111,7 +141,7 @@ impl World {
         self.programs.push(program);
         self.tasks.push(tasks.clone());
         for task in tasks {
-            self.wake(task);
+            self.wake(task, None);
         }
     }
 
@@ -188,7 +218,7 @@ impl World {
             }
             Event::Wake { task } => {
                 self.kernel.here = self.kernel.tasks[task].cpu;
-                self.wake(task);
+                self.wake(task, None);
             }
         }
     }
@@ -256,7 +286,7 @@ impl World {
         {
             task.left = work(self.kernel.costs.wake_ns);
             let sleeper = sleepers.remove(0);
-            self.wake(sleeper);
+            self.wake(sleeper, Some(self.kernel.tasks[waker].cpu));
         }
     }
 
@@ -287,12 +317,14 @@ impl World {
         task.left = 0;
         task.nr_sleeps += 1;
         task.place = Place::Nowhere;
+        self.happened(Happening::Sleep { task: running });
         self.scheduler.quiescent(&mut self.kernel, running);
         self.schedule(cpu);
     }
 
-    /// A task becomes ready.
-    fn wake(&mut self, task: TaskIndex) {
+    /// A task becomes ready, woken by what runs on a CPU, if by anything.
+    fn wake(&mut self, task: TaskIndex, by: Option<CpuIndex>) {
+        self.happened(Happening::Wake { task, by });
         let state = &mut self.kernel.tasks[task];
         state.doing = Doing::Next;
         state.waits_since = self.kernel.now;
@@ -379,6 +411,7 @@ impl World {
     }
 
     fn switch(&mut self, cpu: CpuIndex, prev: Option<TaskIndex>, next: Option<TaskIndex>) {
+        self.happened(Happening::Switch { cpu, next });
         let now = self.kernel.now;
         let state = &mut self.kernel.cpus[cpu];
         state.running = next;

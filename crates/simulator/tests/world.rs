@@ -8,6 +8,7 @@ use threadwise_policy::Tunables;
 use threadwise_simulator::check::Checker;
 use threadwise_simulator::kernel::{CpuIndex, Kernel, TaskIndex};
 use threadwise_simulator::schedulers::{Fair, RoundRobin, Threadwise};
+use threadwise_simulator::timeline::{Drawing, Timeline};
 use threadwise_simulator::{Costs, Enqueue, Ns, Outcome, Scheduler, Synthetic, World};
 use threadwise_workload::Ratio;
 use threadwise_workload::synthetic::Wait;
@@ -274,4 +275,100 @@ fn unequal(capacities: &[u32]) -> Machine {
     let path = folder.path().join("small.toml");
     std::fs::write(&path, text).expect("a machine file");
     machine(path.to_str().expect("text"))
+}
+
+/// A serial program beside a parallel one, recorded for a second.
+fn recorded(seed: u64) -> Timeline {
+    let mut world = world(Which::Ours, &machine("core:4"), Costs::of_lab(60));
+    world.record();
+    world.start(program("1:inf", 1, seed), 100, None);
+    world.start(program("1:1", 4, seed + 1), 100, None);
+    world.run_until(1000 * MS).expect("nothing is checked");
+    world.into_timeline()
+}
+
+#[test]
+fn a_timeline_shows_who_ran_where_and_in_which_phase() {
+    let names = [String::from("serial"), String::from("half")];
+    let drawing = Drawing {
+        names: &names,
+        serial_threshold: 2,
+        from: 0,
+        to: 1000 * MS,
+    };
+    let timeline = recorded(1);
+    // On each CPU one runs after the other, and the serial program has a CPU all the time but for what the kernel does.
+    let mut busy_until = [0; 4];
+    let mut ran = [0; 2];
+    let mut runs = timeline.runs();
+    runs.sort_by_key(|run| run.from);
+    for run in runs {
+        assert!(run.from >= busy_until[run.cpu] && run.from < run.to, "{run:?}");
+        busy_until[run.cpu] = run.to;
+        ran[usize::from(run.task > 0)] += run.to - run.from;
+    }
+    assert!(ran[0] > 990 * MS && ran[1] > 1000 * MS, "{ran:?}");
+
+    let in_phase = |program: usize, parallel: bool| -> Ns {
+        let phases = timeline.phases(drawing.serial_threshold);
+        let meant = phases
+            .iter()
+            .filter(|phase| phase.program == program && phase.parallel == parallel);
+        meant.map(|phase| phase.to - phase.from).sum()
+    };
+    assert_eq!((in_phase(0, true), in_phase(0, false)), (0, 1000 * MS));
+    let [parallel, serial] = [true, false].map(|phase| in_phase(1, phase));
+    assert!(
+        parallel > 200 * MS && serial > 200 * MS && parallel + serial == 1000 * MS,
+        "{parallel} {serial}"
+    );
+
+    let text = timeline.text(&drawing, 200);
+    let rows: Vec<&str> = text.lines().map(|line| &line[9..209]).collect();
+    assert_eq!(rows.len(), 6, "four CPUs, two programs:\n{text}");
+    assert_eq!(rows[4], "-".repeat(200));
+    for column in 0..200 {
+        let at = |row: usize| rows[row].as_bytes()[column];
+        let has_serial = (0..4).any(|cpu| at(cpu) == b'a');
+        let wrong = (0..4).any(|cpu| matches!((at(cpu), at(5)), (b'B', b'-') | (b'b', b'=') | (b'A', _)));
+        assert!(has_serial && !wrong, "column {column}:\n{text}");
+    }
+}
+
+#[test]
+fn perfetto_gets_tracks_slices_and_arrows() {
+    let names = [String::from("serial"), String::from("half")];
+    let of = |seed: u64| {
+        let drawing = Drawing {
+            names: &names,
+            serial_threshold: 2,
+            from: 100 * MS,
+            to: 400 * MS,
+        };
+        recorded(seed).perfetto(&drawing).to_string()
+    };
+    assert_eq!(of(1), of(1), "the same to the last byte");
+    assert_ne!(of(1), of(3));
+    let trace: serde_json::Value = serde_json::from_str(&of(1)).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("events");
+    let of_kind = |ph: &str, cat: &str| -> Vec<&serde_json::Value> {
+        let is = |event: &&serde_json::Value| event["ph"] == ph && (cat.is_empty() || event["cat"] == cat);
+        events.iter().filter(is).collect()
+    };
+    assert_eq!(of_kind("M", "").len(), 2 + 4 + 2, "names of processes and tracks");
+    let runs = of_kind("X", "run");
+    assert!(runs.iter().any(|run| run["name"] == "half 3") && of_kind("X", "phase").len() > 4);
+    // Each arrow ends where a run begins.
+    let (from, to) = (of_kind("s", "wake"), of_kind("f", "wake"));
+    assert!(
+        from.len() == to.len() && from.len() > 10,
+        "{} {}",
+        from.len(),
+        to.len()
+    );
+    for (from, to) in from.iter().zip(to) {
+        let begins = |run: &&&serde_json::Value| run["ts"] == to["ts"] && run["tid"] == to["tid"];
+        assert!(runs.iter().find(begins).is_some(), "{to}");
+        assert!(from["id"] == to["id"] && from["ts"].as_f64() <= to["ts"].as_f64());
+    }
 }

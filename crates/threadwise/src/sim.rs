@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `threadwise sim`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -9,6 +10,7 @@ use threadwise_lab::run::{Label, Measurement, Sample, VERSION, asymmetry};
 use threadwise_machine::Machine;
 use threadwise_policy::Tunables;
 use threadwise_simulator::schedulers::{Fair, RoundRobin, Threadwise};
+use threadwise_simulator::timeline::Drawing;
 use threadwise_simulator::{Costs, World};
 use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
 
@@ -22,6 +24,8 @@ const MAX_PHASE_UNITS: u64 = 1 << 28;
 pub enum Command {
     /// Compare an experiment's schedulers on its synthetic programs
     Run(RunOptions),
+    /// Show what ran where and when, in the terminal or for Perfetto
+    Timeline(TimelineOptions),
 }
 
 /// Compare an experiment's schedulers on its synthetic programs, in a simulation of its machine.
@@ -35,29 +39,137 @@ pub struct RunOptions {
     experiment: experiment::Options,
 }
 
+/// Show what ran where and when in one run of an experiment.
+///
+/// In the terminal there is a row for each CPU: a letter is the program that had most of that time, a capital letter while more of
+/// its threads were ready than a serial phase has; a dot is idle time. With --format perfetto, a JSON file for
+/// <https://ui.perfetto.dev>: a track for each CPU and program, and an arrow from who woke a thread to where it ran next.
+#[derive(clap::Args)]
+pub struct TimelineOptions {
+    /// The experiment file
+    experiment: PathBuf,
+
+    /// Which of its schedulers [default: the last]
+    #[arg(long)]
+    scheduler: Option<String>,
+
+    /// Which of its runs, from 1 [default: the last]
+    #[arg(long)]
+    run: Option<usize>,
+
+    /// The seed, instead of the file's
+    #[arg(long)]
+    seed: Option<u64>,
+
+    /// Begin so many milliseconds after the start
+    #[arg(long, default_value_t = 1000.0, value_parser = milliseconds)]
+    from_ms: f64,
+
+    /// Show so many milliseconds
+    #[arg(long, default_value_t = 50.0, value_parser = milliseconds)]
+    for_ms: f64,
+
+    /// Characters a row
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    columns: u16,
+
+    /// For whom
+    #[arg(long, value_enum, default_value_t = TimelineFormat::Text)]
+    format: TimelineFormat,
+}
+
+/// How a timeline is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum TimelineFormat {
+    /// For the terminal
+    Text,
+    /// For https://ui.perfetto.dev
+    Perfetto,
+}
+
+/// Up to a minute, in which some millions of things happen.
+fn milliseconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(ms) if (0.0..=60_000.0).contains(&ms) => Ok(ms),
+        _ => Err(String::from("not 0 to 60000 milliseconds")),
+    }
+}
+
 /// Carries the command out.
 pub fn run(command: Command) -> Result<ExitCode> {
-    let Command::Run(options) = command;
-    let measurement = simulate(options.experiment.load()?)?;
-    options.experiment.report(measurement)?;
+    match command {
+        Command::Run(options) => {
+            let measurement = simulate(options.experiment.load()?)?;
+            options.experiment.report(measurement)?;
+        }
+        Command::Timeline(options) => show(&options)?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn simulate(experiment: Experiment) -> Result<Measurement> {
-    let machine = Machine::load(&experiment.machine)?;
-    if machine.has_smt() {
-        bail!(
-            "hardware threads of machine {} share cores, which the simulator does not model yet",
-            machine.name()
-        );
+/// Draws one run.
+fn show(options: &TimelineOptions) -> Result<()> {
+    let mut experiment = Experiment::from_file(&options.experiment)?;
+    experiment.seed = options.seed.unwrap_or(experiment.seed);
+    let (machine, mips) = prepare(&experiment)?;
+    let number = options.run.unwrap_or(experiment.runs.len());
+    let run = number
+        .checked_sub(1)
+        .and_then(|index| experiment.runs.get(index))
+        .with_context(|| {
+            format!(
+                "{} has runs 1 to {}, no {number}",
+                experiment.name,
+                experiment.runs.len()
+            )
+        })?;
+    let named = |name: &String| {
+        experiment
+            .schedulers
+            .iter()
+            .find(|scheduler| scheduler.name == *name)
+    };
+    let scheduler = match &options.scheduler {
+        Some(name) => {
+            named(name).with_context(|| format!("{} has no scheduler {name:?}", experiment.name))?
+        }
+        None => experiment
+            .schedulers
+            .last()
+            .expect("an experiment has schedulers"),
+    };
+    let from = (options.from_ms * 1e6) as u64;
+    let to = from + (options.for_ms * 1e6).max(1.0) as u64;
+    let mut world = world(&machine, Costs::of_lab(mips), scheduler)?;
+    world.record();
+    start(&mut world, &experiment, &machine, mips, 0, run);
+    world.run_until(to).map_err(anyhow::Error::msg)?;
+    let drawing = Drawing {
+        names: run,
+        serial_threshold: Tunables::default().serial_threshold,
+        from,
+        to,
+    };
+    let timeline = world.into_timeline();
+    match options.format {
+        TimelineFormat::Perfetto => println!("{}", timeline.perfetto(&drawing)),
+        TimelineFormat::Text => {
+            println!(
+                "[simulated] {} under {}, {} ms from {} ms on, {:.3} ms a column",
+                run.join(" and "),
+                scheduler.name,
+                options.for_ms,
+                options.from_ms,
+                options.for_ms / f64::from(options.columns)
+            );
+            print!("{}", timeline.text(&drawing, usize::from(options.columns)));
+        }
     }
-    let mips = experiment.mips.or(machine.lab_mips()).with_context(|| {
-        format!(
-            "machine {} has no rate; add mips = 60 to the experiment, or [lab] mips = 60 to the machine's file",
-            machine.name()
-        )
-    })?;
-    check(&experiment, mips)?;
+    Ok(())
+}
+
+fn simulate(experiment: Experiment) -> Result<Measurement> {
+    let (machine, mips) = prepare(&experiment)?;
     let bar = progress_bar();
     let total = experiment.rounds as usize * experiment.runs.len() * experiment.schedulers.len();
     bar.set_length(total as u64);
@@ -83,6 +195,25 @@ fn simulate(experiment: Experiment) -> Result<Measurement> {
         version: VERSION.to_string(),
         samples,
     })
+}
+
+/// The experiment's machine and rate, if all of it can be simulated.
+fn prepare(experiment: &Experiment) -> Result<(Machine, u32)> {
+    let machine = Machine::load(&experiment.machine)?;
+    if machine.has_smt() {
+        bail!(
+            "hardware threads of machine {} share cores, which the simulator does not model yet",
+            machine.name()
+        );
+    }
+    let mips = experiment.mips.or(machine.lab_mips()).with_context(|| {
+        format!(
+            "machine {} has no rate; add mips = 60 to the experiment, or [lab] mips = 60 to the machine's file",
+            machine.name()
+        )
+    })?;
+    check(experiment, mips)?;
+    Ok((machine, mips))
 }
 
 /// Whether all of it can be simulated.
@@ -129,18 +260,12 @@ fn sample(
     scheduler: &Scheduler,
 ) -> Result<Sample> {
     let mut world = world(machine, Costs::of_lab(mips), scheduler)?;
-    let unit_ns = UNIT_INSTRUCTIONS * 1000 / u64::from(mips);
-    for name in run {
-        let program = experiment.program(name);
-        let synthetic = program.synthetic.as_ref().expect("check() has seen that");
-        let seed = program.seed(experiment, experiment.seed + u64::from(round));
-        world.start(Box::new(simulated(synthetic, unit_ns, machine, seed)), 100, None);
-    }
+    start(&mut world, experiment, machine, mips, round, run);
     world
         .run_until((experiment.seconds * 1e9) as u64)
         .map_err(anyhow::Error::msg)?;
     let outcome = world.outcome();
-    let rate = |work_ns: f64| work_ns / unit_ns as f64 / experiment.seconds;
+    let rate = |work_ns: f64| work_ns / unit_ns(mips) as f64 / experiment.seconds;
     Ok(Sample {
         round,
         scheduler: scheduler.name.clone(),
@@ -155,6 +280,32 @@ fn sample(
         late: 0.0,
         void: false,
     })
+}
+
+/// A unit of work on the fastest CPU.
+fn unit_ns(mips: u32) -> u64 {
+    UNIT_INSTRUCTIONS * 1000 / u64::from(mips)
+}
+
+/// Starts the programs of a run.
+fn start(
+    world: &mut World,
+    experiment: &Experiment,
+    machine: &Machine,
+    mips: u32,
+    round: u32,
+    run: &[String],
+) {
+    for name in run {
+        let program = experiment.program(name);
+        let synthetic = program.synthetic.as_ref().expect("check() has seen that");
+        let seed = program.seed(experiment, experiment.seed + u64::from(round));
+        world.start(
+            Box::new(simulated(synthetic, unit_ns(mips), machine, seed)),
+            100,
+            None,
+        );
+    }
 }
 
 fn world(machine: &Machine, costs: Costs, scheduler: &Scheduler) -> Result<World> {

@@ -242,11 +242,49 @@ fn model_prints_tables_exactly_and_refuses_what_they_are_not_about() {
 
 /// The experiment in the repository, in short.
 fn simulated(experiment: &str, options: &[&str]) -> Output {
+    sim("run", experiment, options)
+}
+
+fn sim(command: &str, experiment: &str, options: &[&str]) -> Output {
     let path = format!(
         "{}/../../experiments/{experiment}.toml",
         env!("CARGO_MANIFEST_DIR")
     );
-    threadwise(&[&["sim", "run", &path], options].concat())
+    threadwise(&[&["sim", command, &path], options].concat())
+}
+
+#[test]
+fn a_timeline_is_drawn_or_a_file_for_perfetto() {
+    let drawn = sim("timeline", "two-apps", &["--for-ms", "20", "--columns", "80"]);
+    assert!(drawn.status.success(), "{}", text(&drawn.stderr));
+    let drawn = text(&drawn.stdout);
+    let rows: Vec<&str> = drawn.lines().collect();
+    assert!(
+        rows[0].contains("under threadwise, 20 ms from 1000 ms on, 0.250 ms a column"),
+        "{drawn}"
+    );
+    assert_eq!(rows.len(), 1 + 8 + 2, "eight CPUs and two programs:\n{drawn}");
+    assert!(
+        rows[1..9]
+            .iter()
+            .all(|row| row.starts_with("CPU ") && row.len() == 9 + 80),
+        "{drawn}"
+    );
+
+    let options = ["--scheduler", "kernel", "--run", "1", "--format", "perfetto"];
+    let trace = sim("timeline", "two-apps", &options).stdout;
+    let trace: serde_json::Value = serde_json::from_slice(&trace).unwrap();
+    assert!(trace["traceEvents"].as_array().unwrap().len() > 20);
+
+    for (options, said) in [
+        (["--scheduler", "fifo"], "no scheduler \"fifo\""),
+        (["--run", "0"], "runs 1 to"),
+        (["--from-ms", "60001"], "0 to 60000"),
+    ] {
+        let output = sim("timeline", "two-apps", &options);
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
+    }
 }
 
 #[test]

@@ -537,6 +537,9 @@ impl Scheduler for Threadwise {
             let here = kernel.cpus[cpu].capacity;
             if let Some(leaves_for) = self.find_faster(kernel, prev, task.class, here) {
                 self.tasks[prev].leaves_for = Some(leaves_for);
+                if let (cpu, false) = leaves_for {
+                    kernel.kick(cpu);
+                }
                 return self.dispatch_idle(kernel, cpu);
             }
         }
