@@ -826,6 +826,25 @@ fn a_serial_program_gets_the_fast_cpu() {
 }
 
 #[test]
+fn no_fast_cpu_is_lost_to_programs_that_end() {
+    // A thread that exits on a slow CPU may have claimed the fast one, and never goes there.
+    let body = "for i in $(busybox seq 1 12); do
+            threadwise bench synthetic --ratio 1:1 --threads 8 --phase-units 2000 --duration 1 --seed $i --format json
+        done";
+    let options = ["--machine", "amp-8", "--mips", "80"];
+    let least = |done: &[f64]| {
+        let most = done.iter().copied().fold(0.0, f64::max);
+        done.iter().copied().fold(most, f64::min) / most
+    };
+    let scheduler = Some("scx_threadwise --machine amp-8");
+    let done = work(&stdout(measured(scheduler, &options, body, |done| {
+        least(done) > 0.85
+    })));
+    // Without the fast CPU it is 0.67.
+    assert!(done.len() == 12 && least(&done) > 0.85, "{done:?}");
+}
+
+#[test]
 fn a_parallel_program_keeps_all_cpus_of_an_unequal_machine_busy() {
     // Whenever the fast CPU goes idle, the ticks of seven slow ones see it at once; one of them may send its task.
     let body = script(
