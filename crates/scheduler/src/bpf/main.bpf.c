@@ -42,7 +42,7 @@ static bool select_faster(struct task_struct *p, s32 *cpu)
 }
 
 /*
- * Claims the CPU that a task ran on if it is idle. The kernel's own search begins with that too, 120
+ * Claims the CPU that a task ran on if it is idle. The kernel's own search begins with that too, 110
  * instructions later, but for where siblings share cores: there it looks for a whole core first.
  */
 static bool claim_prev(const struct task_struct *p, s32 prev_cpu)
