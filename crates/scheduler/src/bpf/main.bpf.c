@@ -241,8 +241,8 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 		faster = find_faster(prev, task.class, capacity_of(cpu), &taken);
 		if (faster >= 0) {
 			/*
-			 * Without a slice it is enqueued, and goes there; but not if it is exiting. The kick has
-			 * a CPU that was claimed and gets nobody say again that it is idle.
+			 * Without a slice it is enqueued, and goes there; but not if it is exiting. The kick
+			 * has a CPU that was claimed and gets nobody say again that it is idle.
 			 */
 			tctx->leaves_for = faster + 1;
 			tctx->takes = taken;
