@@ -3,7 +3,7 @@
 
 EXPERIMENT ?= experiments/two-apps.toml
 
-.PHONY: help setup build demo test lint format
+.PHONY: help setup build demo test bench lint format
 
 help: ## Show this
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,6 +19,9 @@ demo: build ## Run two programs under the kernel's scheduler and ours, on an emu
 
 test: build ## Run every test, those that boot a guest included
 	cargo test --release --workspace --no-fail-fast
+
+bench: setup ## Count the simulator's events a second, from 8 CPUs to 1,024
+	cargo bench -p threadwise-simulator --bench events
 
 lint: setup ## Check style: Rust, C, shell
 	cargo fmt --all --check

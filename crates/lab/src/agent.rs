@@ -97,12 +97,9 @@ fn carry_out(request: &Request, scheduler: &mut Option<Scheduler>) -> io::Result
             commands,
             start_delay_ns,
         } => {
-            let (outputs, idle_before) = run_together(commands, *start_delay_ns)?;
-            let idle_after = cpu_times()?;
-            let total = (idle_after.total - idle_before.total).max(1);
+            let outputs = run_together(commands, *start_delay_ns)?;
             Ok(Response::Ran {
                 outputs,
-                idle: (idle_after.idle - idle_before.idle) as f64 / total as f64,
                 scheduler_lost: scheduler.as_ref().and_then(lost),
             })
         }
@@ -164,8 +161,7 @@ fn lost(scheduler: &Scheduler) -> Option<String> {
         .then(|| format!("sched_ext is {state}\n{}", log_tail()))
 }
 
-/// Also returns the CPUs' times at the start, when all programs have been loaded.
-fn run_together(commands: &[Vec<String>], start_delay_ns: u64) -> io::Result<(Vec<Output>, CpuTimes)> {
+fn run_together(commands: &[Vec<String>], start_delay_ns: u64) -> io::Result<Vec<Output>> {
     let start_ns = monotonic_ns() + start_delay_ns;
     let start = start_ns.to_string();
     let mut running = HashMap::new();
@@ -178,8 +174,6 @@ fn run_together(commands: &[Vec<String>], start_delay_ns: u64) -> io::Result<(Ve
         let child = spawn(&command, File::create(&out)?, File::create(&err)?)?;
         running.insert(child.id() as i32, (index, Instant::now(), out, err));
     }
-    std::thread::sleep(Duration::from_nanos(start_ns.saturating_sub(monotonic_ns())));
-    let at_start = cpu_times()?;
     let mut outputs: Vec<Option<Output>> = vec![None; commands.len()];
     while !running.is_empty() {
         let mut status = 0;
@@ -199,7 +193,7 @@ fn run_together(commands: &[Vec<String>], start_delay_ns: u64) -> io::Result<(Ve
             elapsed_ns: started.elapsed().as_nanos() as u64,
         });
     }
-    Ok((outputs.into_iter().flatten().collect(), at_start))
+    Ok(outputs.into_iter().flatten().collect())
 }
 
 fn spawn(command: &[String], stdout: File, stderr: File) -> io::Result<Child> {
@@ -224,32 +218,6 @@ fn log_tail() -> String {
         .find(|&i| log.is_char_boundary(i))
         .unwrap_or(log.len());
     log[start..].to_string()
-}
-
-struct CpuTimes {
-    idle: u64,
-    total: u64,
-}
-
-/// The first line of /proc/stat (Documentation/filesystems/proc.rst): user, nice, system, idle, iowait, ...
-fn cpu_times() -> io::Result<CpuTimes> {
-    let stat = fs::read_to_string("/proc/stat")?;
-    let fields: Vec<u64> = stat
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .skip(1)
-        .filter_map(|field| field.parse().ok())
-        .collect();
-    let idle = fields
-        .get(3)
-        .zip(fields.get(4))
-        .map_or(0, |(idle, iowait)| idle + iowait);
-    Ok(CpuTimes {
-        idle,
-        total: fields.iter().take(8).sum(),
-    })
 }
 
 fn port_path() -> io::Result<PathBuf> {

@@ -172,7 +172,7 @@ impl Guest {
         self.receive(request, deadline)
     }
 
-    /// As [`Guest::ask`], and what the governor counted from `settle` after the request to the answer.
+    /// As [`Guest::ask`], and what the governor counted from `settle` after the request to the answer, and how long that was.
     ///
     /// Programs that are being loaded are new code, which QEMU translates more slowly than it runs;
     /// that they are late then says nothing about what is measured after.
@@ -184,12 +184,12 @@ impl Guest {
         request: &Request,
         settle: Duration,
         deadline: Duration,
-    ) -> Result<(Response, Totals), Error> {
+    ) -> Result<(Response, Totals, Duration), Error> {
         self.send(request)?;
         std::thread::sleep(settle);
-        let before = self.totals();
+        let (before, begun) = (self.totals(), Instant::now());
         let response = self.receive(request, deadline)?;
-        Ok((response, self.totals().since(&before)))
+        Ok((response, self.totals().since(&before), begun.elapsed()))
     }
 
     fn send(&mut self, request: &Request) -> Result<(), Error> {

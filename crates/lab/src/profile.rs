@@ -12,15 +12,20 @@ use serde::Serialize;
 
 use crate::error::{Error, io_error};
 
+/// The form of the JSON.
+pub const SCHEMA: &str = "threadwise-profile-1";
 /// The layout of `struct profile` in the plugin: a count, then three words a block.
 const WORDS: usize = 3;
 const MAX_BLOCKS: usize = 1 << 20;
 /// The kernel's half of the address space begins here (Documentation/arch/x86/x86_64/mm.rst).
 const KERNEL_BEGINS: u64 = 0xffff_8000_0000_0000;
 
-/// A profile, the function with the most instructions first.
+/// A profile, the function with the most instructions first. Functions of the same name count as one, and a block that ends
+/// early in a fault counts whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Profile {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
     /// All instructions.
     pub instructions: u64,
     /// Where they were.
@@ -42,7 +47,7 @@ impl Profile {
     /// From what the plugin wrote and the guest's /proc/kallsyms, in any order.
     ///
     /// # Errors
-    /// If the file cannot be read, or has not the form.
+    /// If the file cannot be read, holds nothing, or had no room for all blocks.
     pub fn read(path: &Path, kallsyms: &str) -> Result<Self, Error> {
         let bytes = fs::read(path).map_err(io_error("read", path))?;
         let words: Vec<u64> = bytes
@@ -50,7 +55,12 @@ impl Profile {
             .map(|bytes| u64::from_le_bytes(bytes.try_into().expect("chunks of eight bytes")))
             .collect();
         let (nr, blocks) = words.split_first().unwrap_or((&0, &[]));
-        let nr = (*nr as usize).min(MAX_BLOCKS);
+        let nr = *nr as usize;
+        if nr == 0 || nr > MAX_BLOCKS || blocks.len() < nr * WORDS {
+            return Err(Error::InGuest(format!(
+                "it was profiled in {nr} blocks of code, where 1 to {MAX_BLOCKS} can be counted"
+            )));
+        }
         Ok(Self::of(
             blocks
                 .chunks_exact(WORDS)
@@ -82,6 +92,7 @@ impl Profile {
             .collect();
         functions.sort_by(|a, b| (b.instructions, &a.name).cmp(&(a.instructions, &b.name)));
         Self {
+            schema: SCHEMA,
             instructions,
             functions,
         }
@@ -123,6 +134,24 @@ impl Symbols {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_plugin_could_not_write_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("profile");
+        let read = |words: &[u64]| {
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            fs::write(&path, bytes).unwrap();
+            Profile::read(&path, "").map(|profile| profile.instructions)
+        };
+        assert_eq!(read(&[1, 0x1000, 4, 3]).unwrap(), 12);
+        for words in [&[][..], &[0], &[2, 0x1000, 4, 3], &[MAX_BLOCKS as u64 + 1]] {
+            assert!(
+                read(words).unwrap_err().to_string().contains("profiled"),
+                "{words:?}"
+            );
+        }
+    }
 
     #[test]
     fn blocks_belong_to_the_symbol_before_them() {

@@ -61,8 +61,6 @@ pub enum Response {
     Ran {
         /// One a program, in the order of the request.
         outputs: Vec<Output>,
-        /// The share of CPU time that was idle, 0 to 1.
-        idle: f64,
         /// If the scheduler did not last: the end of its log and of the kernel's.
         scheduler_lost: Option<String>,
     },

@@ -42,7 +42,7 @@ pub struct Sample {
     pub run: Vec<String>,
     /// Each program's performance: work units a second, or one over seconds.
     pub performance: Vec<f64>,
-    /// The share of CPU time that was idle from the common start to the end of the last program.
+    /// The share of CPU time in which CPUs executed nothing, from the common start to the end of the last program.
     pub idle: f64,
     /// The share of the time that the CPUs wanted to run and the host could not deliver.
     pub lost: f64,
@@ -345,10 +345,9 @@ impl<'a> Session<'a> {
         } else {
             (Duration::ZERO, COMMAND_DEADLINE)
         };
-        let (answer, counted) = self.guest.ask_counting(&request, settle, deadline)?;
+        let (answer, counted, elapsed) = self.guest.ask_counting(&request, settle, deadline)?;
         let Response::Ran {
             outputs,
-            idle,
             scheduler_lost,
         } = answer
         else {
@@ -380,7 +379,7 @@ impl<'a> Session<'a> {
             scheduler: scheduler.name.clone(),
             run: run.to_vec(),
             performance,
-            idle,
+            idle: counted.idle_share(self.machine.nr_cpus(), elapsed),
             lost,
             late: counted.late_quanta as f64 / counted.quanta.max(1) as f64,
             void: lost > LOST_LIMIT || started_late,

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use crate::Ns;
 use crate::costs::Costs;
 use crate::events::{Event, Events};
+use crate::mask::CpuMask;
 use crate::program::Futex;
 use crate::queue::{Position, Queue};
 
@@ -105,8 +106,6 @@ pub struct Cpu {
     pub capacity: u32,
     /// What runs.
     pub running: Option<TaskIndex>,
-    /// Whether it has nothing to do and nobody has claimed it.
-    pub idle: bool,
     /// How long it has been idle in all, as of `idle_since`.
     pub(crate) idled: Ns,
     pub(crate) idle_since: Option<Ns>,
@@ -141,6 +140,8 @@ pub struct Kernel {
     timer_cpu: CpuIndex,
     /// The CPU on which the hook at hand runs.
     pub(crate) here: CpuIndex,
+    /// The CPUs that have nothing to do and that nobody has claimed.
+    pub(crate) idle: CpuMask,
     idle_cursor: CpuIndex,
 }
 
@@ -149,7 +150,6 @@ impl Kernel {
         let cpu = |&capacity: &u32| Cpu {
             capacity,
             running: None,
-            idle: true,
             idled: 0,
             idle_since: Some(0),
             local: VecDeque::new(),
@@ -158,6 +158,8 @@ impl Kernel {
             is_ticking: false,
             is_kicked: false,
         };
+        let mut idle = CpuMask::none(capacities.len());
+        (0..capacities.len()).for_each(|cpu| idle.add(cpu));
         Self {
             now: 0,
             cpus: capacities.iter().map(cpu).collect(),
@@ -169,6 +171,7 @@ impl Kernel {
             timer_generation: 0,
             timer_cpu: 0,
             here: 0,
+            idle,
             idle_cursor: 0,
         }
     }
@@ -257,7 +260,7 @@ impl Kernel {
 
     /// Claims a CPU if it is idle (`scx_bpf_test_and_clear_cpu_idle`).
     pub fn claim_idle(&mut self, cpu: CpuIndex) -> bool {
-        std::mem::replace(&mut self.cpus[cpu].idle, false)
+        self.idle.remove(cpu)
     }
 
     /// Claims an idle CPU on which the task may run (`scx_bpf_pick_idle_cpu`), each time from where it found the last.
@@ -265,12 +268,9 @@ impl Kernel {
         if let Some(bound) = self.tasks[task].bound_to {
             return self.claim_idle(bound).then_some(bound);
         }
-        let nr = self.cpus.len();
-        let found = (0..nr)
-            .map(|step| (self.idle_cursor + step) % nr)
-            .find(|&cpu| self.cpus[cpu].idle)?;
-        self.cpus[found].idle = false;
-        self.idle_cursor = (found + 1) % nr;
+        let found = self.idle.next(self.idle_cursor, None)?;
+        self.idle.remove(found);
+        self.idle_cursor = (found + 1) % self.cpus.len();
         Some(found)
     }
 

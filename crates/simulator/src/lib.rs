@@ -15,6 +15,7 @@ pub mod check;
 mod costs;
 mod events;
 pub mod kernel;
+mod mask;
 mod program;
 mod queue;
 mod scheduler;

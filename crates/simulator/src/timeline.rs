@@ -149,10 +149,10 @@ impl Timeline {
             let sign = if phase.parallel { '=' } else { '-' };
             scale.add(&mut programs[phase.program], phase.from, phase.to, sign);
         }
-        let programs: Vec<String> = programs.into_iter().map(Scale::drawn).collect();
+        let programs: Vec<String> = programs.into_iter().map(|row| scale.drawn(row)).collect();
         let mut text = String::new();
         for (cpu, row) in cpus.into_iter().enumerate() {
-            let row = Scale::drawn(row);
+            let row = scale.drawn(row);
             let shown = row.chars().enumerate().map(|(column, sign)| {
                 let is_parallel = |program: &String| program.as_bytes()[column] == b'=';
                 match programs.get(program_of(sign)).is_some_and(is_parallel) {
@@ -256,14 +256,25 @@ impl Scale<'_> {
         self.drawing.from + (u128::from(length) * column as u128 / self.columns as u128) as Ns
     }
 
+    /// The columns that this time touches.
+    fn columns_of(&self, from: Ns, to: Ns) -> std::ops::Range<usize> {
+        let length = u128::from(self.drawing.to - self.drawing.from);
+        let column = |at: Ns| {
+            let at = u128::from(at.clamp(self.drawing.from, self.drawing.to) - self.drawing.from);
+            (at * self.columns as u128 / length) as usize
+        };
+        column(from)..(column(to) + 1).min(self.columns)
+    }
+
     fn add(&self, row: &mut Row, from: Ns, to: Ns, sign: char) {
-        for (column, shares) in row.iter_mut().enumerate() {
+        for column in self.columns_of(from, to) {
             let overlap = to
                 .min(self.edge(column + 1))
                 .saturating_sub(from.max(self.edge(column)));
             if overlap == 0 {
                 continue;
             }
+            let shares = &mut row[column];
             match shares.iter_mut().find(|(known, _)| *known == sign) {
                 Some((_, share)) => *share += overlap,
                 None => shares.push((sign, overlap)),
@@ -271,11 +282,17 @@ impl Scale<'_> {
         }
     }
 
-    /// What had most of each column; `.` where nothing had any.
-    fn drawn(row: Row) -> String {
+    /// What had most of each column; `.` where that was nothing.
+    fn drawn(&self, row: Row) -> String {
         row.into_iter()
-            .map(|shares| shares.into_iter().max_by_key(|&(_, share)| share))
-            .map(|most| most.map_or('.', |(sign, _)| sign))
+            .enumerate()
+            .map(|(column, shares)| {
+                let nothing = (self.edge(column + 1) - self.edge(column))
+                    .saturating_sub(shares.iter().map(|&(_, share)| share).sum());
+                let most = shares.into_iter().max_by_key(|&(_, share)| share);
+                most.filter(|&(_, share)| share >= nothing)
+                    .map_or('.', |(sign, _)| sign)
+            })
             .collect()
     }
 }

@@ -83,8 +83,12 @@ impl World {
         self.checker = Some(checker);
     }
 
-    /// Keeps what happens from here on for [`World::into_timeline`].
+    /// Keeps what happens for [`World::into_timeline`].
+    ///
+    /// # Panics
+    /// If a program has been started: what it did before would be missing.
     pub fn record(&mut self) {
+        assert!(self.programs.is_empty(), "a recording begins before the programs");
         self.happenings = Some(Vec::new());
     }
 
@@ -385,7 +389,7 @@ impl World {
             return;
         }
         if self.kernel.cpus[cpu].local.is_empty() {
-            self.kernel.cpus[cpu].idle = false;
+            self.kernel.idle.remove(cpu);
             self.scheduler.dispatch(&mut self.kernel, cpu, ready);
             if ready.is_some_and(|task| self.kernel.tasks[task].slice > 0) {
                 return;
@@ -417,11 +421,11 @@ impl World {
         state.running = next;
         state.generation = state.generation.wrapping_add(1);
         let Some(next) = next else {
-            state.idle = true;
+            self.kernel.idle.add(cpu);
             state.idle_since.get_or_insert(now);
             return;
         };
-        state.idle = false;
+        self.kernel.idle.remove(cpu);
         if let Some(since) = state.idle_since.take() {
             state.idled += now - since;
         }

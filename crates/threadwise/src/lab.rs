@@ -115,7 +115,7 @@ fn exec(options: ExecOptions) -> Result<ExitCode> {
         commands: vec![options.command],
         start_delay_ns: 0,
     };
-    let (response, counted) = guest.ask_counting(&request, Duration::ZERO, deadline)?;
+    let (response, counted, _) = guest.ask_counting(&request, Duration::ZERO, deadline)?;
     let Response::Ran {
         outputs,
         scheduler_lost,

@@ -94,22 +94,44 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *waking, s32 
 	return bound;
 }
 
+/*
+ * A task woke up, and select_cpu() was not asked: it may run on one CPU only, or was still switching away
+ * from its own (SCX_OPS_ALLOW_QUEUED_WAKEUP). Does what that would have done; false if there is no CPU for
+ * it.
+ */
+static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
+{
+	bool taken = false;
+	s32 cpu = -1;
+
+	if (fault == TW_FAULT_STALL || fault == TW_FAULT_ERROR)
+		return false;
+	if (nr_faster)
+		cpu = find_faster(p, class_of(p), 0, &taken);
+	if (cpu < 0 && scx_bpf_test_and_clear_cpu_idle(own))
+		cpu = own;
+	if (cpu < 0 && p->nr_cpus_allowed > 1)
+		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (cpu < 0)
+		return false;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, free_slice(),
+			   enq_flags | SCX_ENQ_IMMED | (taken ? SCX_ENQ_PREEMPT : 0));
+	return true;
+}
+
 void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 {
+	bool taken, direct, wakes = enq_flags & SCX_ENQ_WAKEUP;
 	s32 cpu = scx_bpf_task_cpu(p), victim, faster;
-	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
-	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
+	struct cpu_ctx *cctx;
+	struct task_ctx *tctx;
 	struct tw_task task;
-	bool taken, direct;
 	u64 key;
 
-	/* Nobody looked whether its CPU is idle: it may run only there, or was still switching away from it.
-	 */
-	if ((enq_flags & SCX_ENQ_WAKEUP) && !(enq_flags & SCX_ENQ_CPU_SELECTED) && !nr_faster &&
-	    fault != TW_FAULT_STALL && fault != TW_FAULT_ERROR && scx_bpf_test_and_clear_cpu_idle(cpu)) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, free_slice(), enq_flags | SCX_ENQ_IMMED);
+	if (wakes && !(enq_flags & SCX_ENQ_CPU_SELECTED) && enqueue_unselected(p, cpu, enq_flags))
 		return;
-	}
+	cctx = cpu_ctx_of(cpu);
+	tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 	if (!cctx || !tctx) {
 		scx_bpf_error("task %d on CPU %d without its context", p->pid, cpu);
 		return;
@@ -117,7 +139,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	if (fault == TW_FAULT_ERROR && attached)
 		scx_bpf_error("injected fault");
 
-	charge(p, tctx, enq_flags & SCX_ENQ_WAKEUP, &task);
+	charge(p, tctx, wakes, &task);
 
 	if (task.class == TW_CLASS_KERNEL && fault != TW_FAULT_STALL) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, enq_flags | SCX_ENQ_PREEMPT);
@@ -126,7 +148,8 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	/* One that was sent back from a local queue would be sent to the same CPU again. */
 	direct = !(enq_flags & SCX_ENQ_REENQ) && fault != TW_FAULT_STALL;
 	if (nr_faster && direct) {
-		faster = (s32)tctx->leaves_for - 1;
+		/* What it decided before it slept is stale. */
+		faster = wakes ? -1 : (s32)tctx->leaves_for - 1;
 		taken = tctx->takes;
 		tctx->leaves_for = 0;
 		if (faster < 0)
@@ -237,12 +260,13 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	if (!tctx)
 		return;
 	charge(prev, tctx, false, &task);
-	if (nr_faster) {
+	/* One that is exiting would not be enqueued. */
+	if (nr_faster && !(prev->flags & PF_EXITING)) {
 		faster = find_faster(prev, task.class, capacity_of(cpu), &taken);
 		if (faster >= 0) {
 			/*
-			 * Without a slice it is enqueued, and goes there; but not if it is exiting. The kick
-			 * has a CPU that was claimed and gets nobody say again that it is idle.
+			 * Without a slice it is enqueued, and goes there, unless migration is disabled for
+			 * it. The kick has a CPU that was claimed and gets nobody say again that it is idle.
 			 */
 			tctx->leaves_for = faster + 1;
 			tctx->takes = taken;

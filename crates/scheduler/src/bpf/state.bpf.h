@@ -9,7 +9,9 @@
 /* How far back TW_FAULT_STARVE puts a task: beyond the watchdog. */
 #define TW_STARVED_NS (1000ULL * 1000 * WATCHDOG_MS * 2)
 
-#define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
+/* include/linux/sched.h */
+#define PF_EXITING 0x00000004
+#define PF_KTHREAD 0x00200000
 
 const volatile u32 nr_cpus = 1;
 /* Whether any two CPUs share a core. */

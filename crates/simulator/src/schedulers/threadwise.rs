@@ -11,6 +11,7 @@ use threadwise_policy::{
 
 use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel, QueueIndex, TaskIndex};
+use crate::mask::CpuMask;
 use crate::scheduler::{Enqueue, Scheduler};
 
 /// Queues and CPUs at which one expiry of the timer looks (`TW_ROTATION_QUEUES`, `TW_ROTATION_CPUS`).
@@ -56,7 +57,7 @@ pub struct Threadwise {
     /// The queue of the first CPU; the others follow.
     queues: QueueIndex,
     /// CPUs whose queue may hold something.
-    marked: Vec<u64>,
+    marked: CpuMask,
     cursors: Vec<usize>,
     /// The CPUs that are faster than the slowest, the fastest first.
     faster: Vec<CpuIndex>,
@@ -77,7 +78,7 @@ impl Threadwise {
             groups: Vec::new(),
             tasks: Vec::new(),
             queues: kernel.create_queues(nr),
-            marked: vec![0; nr.div_ceil(64)],
+            marked: CpuMask::none(nr),
             cursors: vec![0; nr],
             faster: faster_than_slowest(&capacities),
             vtime_now: 0,
@@ -207,41 +208,14 @@ impl Threadwise {
         found
     }
 
-    fn mark(&mut self, cpu: CpuIndex) {
-        self.marked[cpu / 64] |= 1 << (cpu % 64);
-    }
-
-    fn is_marked(&self, cpu: CpuIndex) -> bool {
-        self.marked[cpu / 64] & (1 << (cpu % 64)) != 0
-    }
-
     fn unmark_if_empty(&mut self, kernel: &Kernel, cpu: CpuIndex) {
         if self.nr_waiting(kernel, cpu) == 0 {
-            self.marked[cpu / 64] &= !(1 << (cpu % 64));
+            self.marked.remove(cpu);
         }
-    }
-
-    /// The next CPU from `from` on, but not `but`, whose queue may hold something.
-    fn next_marked(&self, from: usize, but: Option<CpuIndex>) -> Option<CpuIndex> {
-        let nr_words = self.marked.len();
-        for step in 0..=nr_words {
-            let word = (from / 64 + step) % nr_words;
-            let mut bits = self.marked[word];
-            if let Some(but) = but.filter(|but| but / 64 == word) {
-                bits &= !(1 << (but % 64));
-            }
-            if step == 0 {
-                bits &= !0 << (from % 64);
-            }
-            if bits != 0 {
-                return Some(word * 64 + bits.trailing_zeros() as usize);
-            }
-        }
-        None
     }
 
     fn next_queued(&mut self, nr_cpus: usize, cpu: CpuIndex) -> Option<CpuIndex> {
-        let found = self.next_marked(self.cursors[cpu], Some(cpu))?;
+        let found = self.marked.next(self.cursors[cpu], Some(cpu))?;
         self.cursors[cpu] = (found + 1) % nr_cpus;
         Some(found)
     }
@@ -315,7 +289,7 @@ impl Threadwise {
     }
 
     fn dispatch_idle(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
-        if self.is_marked(cpu) {
+        if self.marked.has(cpu) {
             if kernel.move_to_local(cpu, self.queues + cpu) {
                 return;
             }
@@ -432,7 +406,7 @@ impl Threadwise {
         let nr = kernel.cpus.len();
         let mut first = None;
         for _ in 0..ROTATION_QUEUES {
-            let Some(queue) = self.next_marked(self.rotation.queue_cursor, None) else {
+            let Some(queue) = self.marked.next(self.rotation.queue_cursor, None) else {
                 return;
             };
             self.rotation.queue_cursor = (queue + 1) % nr;
@@ -521,7 +495,7 @@ impl Scheduler for Threadwise {
         }
         let key = self.tun.key(&task);
         kernel.insert_queue(index, self.queues + cpu, self.tun.slice_ns, key);
-        self.mark(cpu);
+        self.marked.add(cpu);
         self.arm_rotation(kernel, key);
         if !is_bound {
             Self::kick_idle_for(kernel, index);
