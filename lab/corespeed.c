@@ -241,10 +241,11 @@ static void block_ran(unsigned int index, void *data)
 static void profile_block(struct qemu_plugin_tb *tb)
 {
 	uint64_t index = __atomic_fetch_add(&profile->nr_blocks, 1, __ATOMIC_RELAXED);
-	struct block *block = &profile->blocks[index];
+	struct block *block;
 
 	if (index >= MAX_BLOCKS)
 		return;
+	block = &profile->blocks[index];
 	block->address = qemu_plugin_tb_vaddr(tb);
 	block->nr_insns = qemu_plugin_tb_n_insns(tb);
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, block_ran, QEMU_PLUGIN_CB_NO_REGS, block);

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::error::{Error, io_error};
 
 /// The form of the JSON.
-pub const SCHEMA: &str = "threadwise-profile-1";
+pub const SCHEMA: &str = "threadwise.profile/1";
 /// The layout of `struct profile` in the plugin: a count, then three words a block.
 const WORDS: usize = 3;
 const MAX_BLOCKS: usize = 1 << 20;

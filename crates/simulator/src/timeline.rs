@@ -173,17 +173,10 @@ impl Timeline {
     pub fn perfetto(&self, drawing: &Drawing) -> Value {
         let us = |ns: Ns| ns as f64 / 1000.0;
         let within = |from: Ns, to: Ns| from < drawing.to && to > drawing.from;
-        let track = |process: u32, thread: usize, name: &str| json!({"ph": "M", "name": "thread_name", "pid": process, "tid": thread, "args": {"name": name}});
-        let process = |process: u32, name: &str| json!({"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}});
-        let mut events = vec![process(CPUS, "CPUs"), process(PROGRAMS, "programs")];
-        events.extend((0..self.nr_cpus).map(|cpu| track(CPUS, cpu, &format!("CPU {cpu}"))));
-        events.extend(
-            drawing
-                .names
-                .iter()
-                .enumerate()
-                .map(|(program, name)| track(PROGRAMS, program, name)),
-        );
+        let mut events = vec![process_name(CPUS, "CPUs"), process_name(PROGRAMS, "programs")];
+        events.extend((0..self.nr_cpus).map(|cpu| track_name(CPUS, cpu, &format!("CPU {cpu}"))));
+        let programs = drawing.names.iter().enumerate();
+        events.extend(programs.map(|(program, name)| track_name(PROGRAMS, program, name)));
         let runs: Vec<Run> = self.runs();
         for run in runs.iter().filter(|run| within(run.from, run.to)) {
             let (program, thread) = self.tasks[run.task];
@@ -204,8 +197,15 @@ impl Timeline {
         }
         for (arrow, (at, by, run)) in self.arrows(&runs).into_iter().enumerate() {
             if within(at, run.from) {
-                events.push(json!({"ph": "s", "cat": "wake", "name": "wakes", "id": arrow, "pid": CPUS, "tid": by, "ts": us(at)}));
-                events.push(json!({"ph": "f", "bp": "e", "cat": "wake", "name": "wakes", "id": arrow, "pid": CPUS, "tid": run.cpu, "ts": us(run.from)}));
+                let end = |cpu: CpuIndex, at: Ns, ph: &str| {
+                    json!({
+                        "ph": ph, "cat": "wake", "name": "wakes", "id": arrow,
+                        "pid": CPUS, "tid": cpu, "ts": us(at),
+                    })
+                };
+                let mut arrives = end(run.cpu, run.from, "f");
+                arrives["bp"] = json!("e");
+                events.extend([end(by, at, "s"), arrives]);
             }
         }
         json!({"displayTimeUnit": "ns", "traceEvents": events})
@@ -226,6 +226,14 @@ impl Timeline {
         };
         self.happenings.iter().filter_map(woken).collect()
     }
+}
+
+fn process_name(process: u32, name: &str) -> Value {
+    json!({"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}})
+}
+
+fn track_name(process: u32, track: usize, name: &str) -> Value {
+    json!({"ph": "M", "name": "thread_name", "pid": process, "tid": track, "args": {"name": name}})
 }
 
 /// Programs beyond the 26th share the last letter.

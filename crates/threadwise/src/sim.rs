@@ -123,20 +123,13 @@ fn show(options: &TimelineOptions) -> Result<()> {
                 experiment.runs.len()
             )
         })?;
-    let named = |name: &String| {
-        experiment
-            .schedulers
+    let schedulers = &experiment.schedulers;
+    let scheduler = match &options.scheduler {
+        Some(name) => schedulers
             .iter()
             .find(|scheduler| scheduler.name == *name)
-    };
-    let scheduler = match &options.scheduler {
-        Some(name) => {
-            named(name).with_context(|| format!("{} has no scheduler {name:?}", experiment.name))?
-        }
-        None => experiment
-            .schedulers
-            .last()
-            .expect("an experiment has schedulers"),
+            .with_context(|| format!("{} has no scheduler {name:?}", experiment.name))?,
+        None => schedulers.last().expect("an experiment has schedulers"),
     };
     let from = (options.from_ms * 1e6) as u64;
     let to = from + (options.for_ms * 1e6).max(1.0) as u64;

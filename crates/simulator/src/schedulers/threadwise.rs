@@ -33,7 +33,7 @@ struct TaskContext {
 }
 
 /// The timer's state between and during its looks (`rotation_state`).
-#[derive(Debug)]
+#[derive(Default, Debug)]
 struct Rotation {
     armed: bool,
     armed_key: u64,
@@ -85,19 +85,7 @@ impl Threadwise {
             tasks_wait: false,
             senior: None,
             senior_since: 0,
-            rotation: Rotation {
-                armed: false,
-                armed_key: 0,
-                armed_until: 0,
-                queue_cursor: 0,
-                cpu_cursor: 0,
-                nr_empty: 0,
-                waiting: false,
-                marked: false,
-                kicks: 0,
-                in_ns: 0,
-                first: None,
-            },
+            rotation: Rotation::default(),
         }
     }
 
