@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Writes what the BPF program asked of the policy, and what that answered, for a replay through the
-//! policy's native build (`crates/threadwise/tests/guest.rs`): both builds must agree bit for bit.
+//! policy's native build (`crates/threadwise/tests/guest/decisions.rs`): both builds must agree bit for bit.
 
 use std::fs::File;
 use std::io::{LineWriter, Write};

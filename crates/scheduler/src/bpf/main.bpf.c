@@ -26,18 +26,30 @@ char _license[] SEC("license") = "GPL";
 
 UEI_DEFINE(uei);
 
+/* A fault under which every task is queued. */
+static bool queues_all(void)
+{
+	return fault == TW_FAULT_STALL || fault == TW_FAULT_ERROR;
+}
+
+/* Sends a task to a CPU that was claimed, or has to be `taken` from what runs there. */
+static void insert_on(struct task_struct *p, s32 cpu, bool taken, u64 enq_flags)
+{
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, free_slice(),
+			   enq_flags | SCX_ENQ_IMMED | (taken ? SCX_ENQ_PREEMPT : 0));
+}
+
 /* Sends a task that wakes up to a faster CPU than the slowest, if one is for it. */
 static bool select_faster(struct task_struct *p, s32 *cpu)
 {
 	/* It is not counted yet. */
-	enum tw_class class = class_among(p, nr_ready_of(p->tgid) + 1);
+	enum tw_class class = class_beside(p, nr_ready_of(p->tgid) + 1);
 	bool taken;
 
 	*cpu = find_faster(p, class, 0, &taken);
 	if (*cpu < 0)
 		return false;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns,
-			   SCX_ENQ_IMMED | (taken ? SCX_ENQ_PREEMPT : 0));
+	insert_on(p, *cpu, taken, 0);
 	return true;
 }
 
@@ -57,7 +69,7 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 
 	if (nr_faster && select_faster(p, &cpu))
 		return cpu;
-	if (fault == TW_FAULT_STALL || fault == TW_FAULT_ERROR)
+	if (queues_all())
 		return prev_cpu;
 	cpu = claim_prev(p, prev_cpu) ? prev_cpu :
 					scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, p->cpus_ptr, 0);
@@ -104,7 +116,7 @@ static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
 	bool taken = false;
 	s32 cpu = -1;
 
-	if (fault == TW_FAULT_STALL || fault == TW_FAULT_ERROR)
+	if (queues_all())
 		return false;
 	if (nr_faster)
 		cpu = find_faster(p, class_of(p), 0, &taken);
@@ -114,8 +126,7 @@ static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
 		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	if (cpu < 0)
 		return false;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, free_slice(),
-			   enq_flags | SCX_ENQ_IMMED | (taken ? SCX_ENQ_PREEMPT : 0));
+	insert_on(p, cpu, taken, enq_flags);
 	return true;
 }
 
@@ -156,8 +167,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 			faster = find_faster(p, task.class, capacity_of(cpu), &taken);
 		if (faster >= 0 && bpf_cpumask_test_cpu(faster, p->cpus_ptr)) {
 			count(cctx, TW_STAT_MOVED_UP);
-			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | faster, tunables.slice_ns,
-					   enq_flags | SCX_ENQ_IMMED | (taken ? SCX_ENQ_PREEMPT : 0));
+			insert_on(p, faster, taken, enq_flags);
 			return;
 		}
 		if (enq_flags & SCX_ENQ_LAST) {

@@ -43,20 +43,12 @@ static void unmark_if_empty(s32 cpu)
 		__sync_fetch_and_and(word, ~bit);
 }
 
-/* As next_queued_cpu(), which is most of the cost of a switch, where there are at most 64. */
-static s32 next_of_few(u32 *cursor, s32 self)
+/* The bits of this CPU's word, without that of `self`. */
+static u64 queued_bits(u32 cpu, s32 self)
 {
-	u64 bits = queued_mask[0], later;
-	u32 cpu;
+	u64 *word = queued_word(cpu), bits = word ? *word : 0;
 
-	if (self >= 0)
-		bits &= ~(1ULL << (self & 63));
-	if (!bits)
-		return -1;
-	later = bits & (~0ULL << (*cursor & 63));
-	cpu = ctzll(later ?: bits);
-	*cursor = cpu + 1;
-	return cpu;
+	return self >= 0 && (u32)self / 64 == cpu / 64 ? bits & ~(1ULL << (self & 63)) : bits;
 }
 
 /*
@@ -65,28 +57,27 @@ static s32 next_of_few(u32 *cursor, s32 self)
  */
 static s32 next_queued_cpu(u32 *cursor, s32 self)
 {
-	u32 i, nr_words = (nr_cpus + 63) / 64, from = *cursor, first = from / 64;
+	u32 nr_words = (nr_cpus + 63) / 64, from = *cursor < nr_cpus ? *cursor : 0, i, cpu = from;
+	u64 own = queued_bits(from, self), bits = own & (~0ULL << (from & 63));
 
-	if (nr_words == 1)
-		return next_of_few(cursor, self);
-	bpf_for(i, 0, nr_words + 1) {
-		u32 base = (first + i) % nr_words * 64, cpu;
-		u64 *word = queued_word(base), bits;
-
-		if (!word)
-			return -1;
-		bits = *word;
-		if (self >= 0 && (u32)self / 64 == base / 64)
-			bits &= ~(1ULL << (self & 63));
-		if (i == 0)
-			bits &= ~0ULL << (from & 63);
-		if (!bits)
-			continue;
-		cpu = base + ctzll(bits);
-		*cursor = (cpu + 1) % nr_cpus;
-		return cpu;
+	/* With no more than 64 there is one word, and a loop that does not run is still dear. */
+	if (nr_words > 1 && !bits) {
+		bpf_for(i, 1, nr_words) {
+			cpu = (from / 64 + i) % nr_words * 64;
+			bits = queued_bits(cpu, self);
+			if (bits)
+				break;
+		}
 	}
-	return -1;
+	if (!bits) {
+		cpu = from;
+		bits = own;
+	}
+	if (!bits)
+		return -1;
+	cpu = cpu / 64 * 64 + ctzll(bits);
+	*cursor = cpu + 1;
+	return cpu;
 }
 
 /* Wakes an idle CPU on which a waiting task may run; it will look for that itself. */

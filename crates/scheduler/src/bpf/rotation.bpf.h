@@ -94,12 +94,7 @@ static bool look_at_running(s32 cpu, u64 now, struct tw_task *task, bool *bound)
 	return true;
 }
 
-/*
- * Kicks a CPU if its task is due to make way for the one at hand (rotation_state.task).
- *
- * What the timer calls is not static: the verifier looks at such a function once, for all arguments, not
- * anew with every state of its callers, which made loading take three times as long.
- */
+/* Kicks a CPU if its task is due to make way for the one at hand (rotation_state.task). */
 __noinline int kick_if_due(s32 cpu, u64 now)
 {
 	struct tw_task task, waiting = rotation_state.task;

@@ -28,12 +28,14 @@ struct {
 	__uint(max_entries, 4096);
 } decisions SEC(".maps");
 
-/* A decision that finds the buffer full is dropped: nobody waits for a reader. */
+/* A decision that finds the buffer full is dropped: nobody waits for a reader. It is written in place: stacks
+ * are small. */
 #define record(_kind, _out, ...)                                                                             \
 	do {                                                                                                 \
-		if (recording) {                                                                             \
-			struct tw_decision d = { .kind = _kind, .in = { __VA_ARGS__ }, .out = _out };        \
-			bpf_ringbuf_output(&decisions, &d, sizeof(d), 0);                                    \
+		struct tw_decision *d = recording ? bpf_ringbuf_reserve(&decisions, sizeof(*d), 0) : NULL;   \
+		if (d) {                                                                                     \
+			*d = (struct tw_decision){ .kind = _kind, .in = { __VA_ARGS__ }, .out = _out };      \
+			bpf_ringbuf_submit(d, 0);                                                            \
 		}                                                                                            \
 	} while (0)
 
@@ -149,18 +151,27 @@ static u64 free_slice(void)
 	return tw_slice(tasks_wait || nr_faster, tun());
 }
 
-static enum tw_class class_among(const struct task_struct *p, u32 nr_ready)
+/*
+ * Functions that are not static the verifier looks at once, for all arguments and results, not anew with
+ * every state of their callers. With all of them static, loading took four times as long.
+ */
+__noinline u32 class_among(u32 nr_ready, bool bound, bool senior)
 {
-	bool bound = is_bound_kernel_thread(p), senior = p->tgid == senior_tgid;
 	enum tw_class class = tw_class_of(nr_ready, bound, senior, tun());
 
 	record(TW_DECISION_CLASS, class, nr_ready, bound, senior);
 	return class;
 }
 
+/* The class of a task whose thread group has so many ready threads. */
+static enum tw_class class_beside(const struct task_struct *p, u32 nr_ready)
+{
+	return class_among(nr_ready, is_bound_kernel_thread(p), p->tgid == senior_tgid);
+}
+
 static enum tw_class class_of(const struct task_struct *p)
 {
-	return class_among(p, nr_ready_of(p->tgid));
+	return class_beside(p, nr_ready_of(p->tgid));
 }
 
 /* The capacity of each CPU, 1024 for the fastest. */
@@ -172,7 +183,7 @@ static u32 capacity_of(s32 cpu)
 }
 
 /* TW_FAULT_STARVE. */
-static __always_inline void starve(const struct task_struct *p, struct tw_task *task)
+static void starve(const struct task_struct *p, struct tw_task *task)
 {
 	if (fault == TW_FAULT_STARVE && p->nr_cpus_allowed == 1 && task->class != TW_CLASS_KERNEL) {
 		task->class = TW_CLASS_PARALLEL;
@@ -191,12 +202,9 @@ static u32 nr_waiting_at(s32 cpu)
  * What a task is, and its vtime up to date with the `ahead_ns` that the kernel's own accounting lacks.
  * A task that found an idle CPU when it woke up has not been looked at then: that it slept shows in the
  * number of its voluntary switches, and since when it runs in the kernel's sched_info.
- *
- * This and charge() are inlined because clang would leave the address of `task` in r0, which the verifier
- * lets no function return.
  */
-static __always_inline void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahead_ns,
-				    bool waking, struct tw_task *task)
+static void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahead_ns, bool waking,
+		    struct tw_task *task)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	/* The task's CPU may be charging it. Read in this order, what it ran is not negative. */
@@ -242,7 +250,8 @@ static u64 key_of(const struct tw_task *task)
 	return key;
 }
 
-static bool goes_first(const struct tw_task *task, const struct tw_task *other)
+__noinline bool goes_first(const struct tw_task *task __arg_nonnull,
+			   const struct tw_task *other __arg_nonnull)
 {
 	bool answer = tw_goes_first(task, other, tun());
 
@@ -250,7 +259,8 @@ static bool goes_first(const struct tw_task *task, const struct tw_task *other)
 	return answer;
 }
 
-static bool preempts(const struct tw_task *waking, const struct tw_task *running)
+__noinline bool preempts(const struct tw_task *waking __arg_nonnull,
+			 const struct tw_task *running __arg_nonnull)
 {
 	bool answer = tw_preempts(waking, running, tun());
 
@@ -258,7 +268,8 @@ static bool preempts(const struct tw_task *waking, const struct tw_task *running
 	return answer;
 }
 
-static bool yields(const struct tw_task *running, const struct tw_task *waiting)
+__noinline bool yields(const struct tw_task *running __arg_nonnull,
+		       const struct tw_task *waiting __arg_nonnull)
 {
 	bool answer = tw_yields(running, waiting, tun());
 
@@ -266,7 +277,8 @@ static bool yields(const struct tw_task *running, const struct tw_task *waiting)
 	return answer;
 }
 
-static u64 due_in(const struct tw_task *running, const struct tw_task *waiting)
+__noinline u64 due_in(const struct tw_task *running __arg_nonnull,
+		      const struct tw_task *waiting __arg_nonnull)
 {
 	u64 answer = tw_due_in(running, waiting, tun());
 
@@ -321,8 +333,8 @@ static void claim_seniority(struct tw_task *task, u32 tgid)
 }
 
 /* Brings a task's vtime up to what it has run, and says what it is. It competes for seniority. */
-static __always_inline void charge(struct task_struct *p, struct task_ctx *tctx, bool waking,
-				   struct tw_task *task)
+__noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, bool waking,
+		      struct tw_task *task __arg_nonnull)
 {
 	struct tw_task picked = { .vtime = tctx->vtime };
 
@@ -334,6 +346,7 @@ static __always_inline void charge(struct task_struct *p, struct task_ctx *tctx,
 	tctx->nr_sleeps = p->nvcsw;
 	tctx->vtime = task->vtime;
 	claim_seniority(task, p->tgid);
+	return 0;
 }
 
 /*
