@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::protocol::{Output, PORT_NAME, Request, Response, START_PLACEHOLDER};
@@ -74,10 +75,13 @@ fn answer(port: &mut File, response: &Response) -> io::Result<()> {
     port.write_all(line.as_bytes())
 }
 
-/// A scheduler that is attached, and the kernel's count of schedulers when it was.
+/// A scheduler that was attached.
 struct Scheduler {
     child: Child,
+    /// The kernel's count of schedulers then.
     sequence: String,
+    /// How it ended, if it did before it was told to, and whoever waited for any process saw it.
+    ended: Option<ExitStatus>,
 }
 
 fn carry_out(request: &Request, scheduler: &mut Option<Scheduler>) -> io::Result<Response> {
@@ -97,10 +101,12 @@ fn carry_out(request: &Request, scheduler: &mut Option<Scheduler>) -> io::Result
             commands,
             start_delay_ns,
         } => {
-            let outputs = run_together(commands, *start_delay_ns)?;
+            let outputs = run_together(commands, *start_delay_ns, scheduler)?;
+            let scheduler_lost = scheduler.as_ref().and_then(lost);
+            end_leftovers(scheduler)?;
             Ok(Response::Ran {
                 outputs,
-                scheduler_lost: scheduler.as_ref().and_then(lost),
+                scheduler_lost,
             })
         }
         Request::Symbols => Ok(Response::Symbols {
@@ -138,13 +144,19 @@ fn start_scheduler(command: &[String]) -> io::Result<Scheduler> {
     Ok(Scheduler {
         child,
         sequence: read_trimmed(SEQ),
+        ended: None,
     })
 }
 
 fn stop_scheduler(mut scheduler: Scheduler) -> io::Result<Response> {
-    // SAFETY: the child has not been waited for, so its id is still its own.
-    unsafe { libc::kill(scheduler.child.id() as i32, libc::SIGINT) };
-    let status = scheduler.child.wait()?;
+    let status = match scheduler.ended {
+        Some(status) => status,
+        None => {
+            // SAFETY: the child has not been waited for, so its id is still its own.
+            unsafe { libc::kill(scheduler.child.id() as i32, libc::SIGINT) };
+            scheduler.child.wait()?
+        }
+    };
     while read_trimmed(STATE) != "disabled" {
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -161,7 +173,11 @@ fn lost(scheduler: &Scheduler) -> Option<String> {
         .then(|| format!("sched_ext is {state}\n{}", log_tail()))
 }
 
-fn run_together(commands: &[Vec<String>], start_delay_ns: u64) -> io::Result<Vec<Output>> {
+fn run_together(
+    commands: &[Vec<String>],
+    start_delay_ns: u64,
+    scheduler: &mut Option<Scheduler>,
+) -> io::Result<Vec<Output>> {
     let start_ns = monotonic_ns() + start_delay_ns;
     let start = start_ns.to_string();
     let mut running = HashMap::new();
@@ -176,24 +192,68 @@ fn run_together(commands: &[Vec<String>], start_delay_ns: u64) -> io::Result<Vec
     }
     let mut outputs: Vec<Option<Output>> = vec![None; commands.len()];
     while !running.is_empty() {
-        let mut status = 0;
-        // SAFETY: waitpid writes the status through a valid pointer.
-        let pid = unsafe { libc::waitpid(-1, &mut status, 0) };
-        if pid < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let Some((pid, status)) = reap(scheduler, 0)? else {
+            continue;
+        };
         // The first process inherits orphans; they are not ours to report.
         let Some((index, started, out, err)) = running.remove(&pid) else {
             continue;
         };
         outputs[index] = Some(Output {
-            status: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+            status: status.code(),
             stdout: String::from_utf8_lossy(&fs::read(out)?).into_owned(),
             stderr: String::from_utf8_lossy(&fs::read(err)?).into_owned(),
             elapsed_ns: started.elapsed().as_nanos() as u64,
         });
     }
     Ok(outputs.into_iter().flatten().collect())
+}
+
+/// Waits for any process to end, with waitpid(2)'s options; none if none has.
+fn reap(scheduler: &mut Option<Scheduler>, options: i32) -> io::Result<Option<(i32, ExitStatus)>> {
+    let mut status = 0;
+    // SAFETY: waitpid writes the status through a valid pointer.
+    let pid = unsafe { libc::waitpid(-1, &mut status, options) };
+    if pid < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let status = ExitStatus::from_raw(status);
+    if let Some(scheduler) = scheduler
+        && scheduler.child.id() as i32 == pid
+    {
+        scheduler.ended = Some(status);
+    }
+    Ok((pid > 0).then_some((pid, status)))
+}
+
+/// Ends what programs left running, schedulers too, so that whoever comes next has the machine for itself.
+fn end_leftovers(scheduler: &mut Option<Scheduler>) -> io::Result<()> {
+    let mut spared = vec![std::process::id() as i32];
+    spared.extend(scheduler.as_ref().map(|scheduler| scheduler.child.id() as i32));
+    loop {
+        let left: Vec<i32> = processes()?.filter(|pid| !spared.contains(pid)).collect();
+        for &pid in &left {
+            // SAFETY: kill has no memory to get wrong; a process that is gone is what is wanted.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        // Without children there is nothing to reap.
+        while let Ok(Some(_)) = reap(scheduler, libc::WNOHANG) {}
+        // A scheduler that a program started goes with its process, but not at once.
+        if left.is_empty() && (scheduler.is_some() || read_trimmed(STATE) == "disabled") {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The processes that have a command line: neither threads of the kernel nor zombies.
+fn processes() -> io::Result<impl Iterator<Item = i32>> {
+    let entries = fs::read_dir("/proc")?;
+    Ok(entries.flatten().filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let command = fs::read(entry.path().join("cmdline")).ok()?;
+        (!command.is_empty()).then_some(pid)
+    }))
 }
 
 fn spawn(command: &[String], stdout: File, stderr: File) -> io::Result<Child> {

@@ -11,6 +11,7 @@
 pub mod agent;
 pub mod error;
 pub mod evaluate;
+pub mod exec;
 pub mod experiment;
 pub mod governor;
 pub mod guest;

@@ -22,6 +22,9 @@ use crate::protocol::{Output, Request, Response};
 pub const LOST_LIMIT: f64 = 0.01;
 /// How often a void run is repeated before the experiment is given up.
 const ATTEMPTS: u32 = 8;
+/// If more than this was lost in each of so many attempts, nobody disturbs the host: it is too slow.
+const HOPELESS_LOST: f64 = 0.8;
+const HOPELESS_ATTEMPTS: u32 = 3;
 /// How long to wait after a void run: twice as long each time, up to a limit.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
@@ -303,11 +306,11 @@ impl<'a> Session<'a> {
         samples: &mut Vec<Sample>,
         watch: &mut impl FnMut(Progress),
     ) -> Result<(), Error> {
-        let mut lost = 0.0;
-        for attempt in 0..ATTEMPTS {
-            if attempt > 0 {
+        let (mut lost, mut least_lost, mut attempts) = (0.0, 1.0_f64, 0);
+        while attempts < ATTEMPTS && (attempts < HOPELESS_ATTEMPTS || least_lost < HOPELESS_LOST) {
+            if attempts > 0 {
                 // Whoever disturbs us may be gone in a while.
-                std::thread::sleep((FIRST_PAUSE * 2u32.pow(attempt - 1)).min(LONGEST_PAUSE));
+                std::thread::sleep((FIRST_PAUSE * 2u32.pow(attempts - 1)).min(LONGEST_PAUSE));
             }
             let sample = self.take(round, scheduler, run)?;
             let void = sample.void;
@@ -317,10 +320,12 @@ impl<'a> Session<'a> {
                 return Ok(());
             }
             watch(Progress::Void(lost));
+            least_lost = least_lost.min(lost);
+            attempts += 1;
         }
         Err(Error::Overloaded {
             run: format!("{} under {}", run.join(" + "), scheduler.name),
-            attempts: ATTEMPTS,
+            attempts,
             lost_percent: lost * 100.0,
             limit_percent: LOST_LIMIT * 100.0,
         })

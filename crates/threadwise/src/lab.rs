@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use indicatif::ProgressBar;
+use serde_json::json;
+use threadwise_lab::exec::{self, Job};
 use threadwise_lab::guest::{Guest, Kernel};
-use threadwise_lab::protocol::{Request, Response};
 use threadwise_lab::run::{self, Progress};
-use threadwise_lab::table;
+use threadwise_lab::{Error, table};
 use threadwise_machine::Machine;
 
 use crate::experiment::{self, progress_bar};
@@ -28,6 +29,43 @@ pub enum Command {
     Run(RunOptions),
     /// Boot a machine, run one command in it, and print what it printed
     Exec(ExecOptions),
+    /// Boot a machine and run one command after the other in it: JSON lines in, JSON lines out
+    Serve(ServeOptions),
+}
+
+/// The guest to boot.
+///
+/// It holds this program, busybox (as `sh` and `busybox`), and what --program names.
+#[derive(clap::Args)]
+pub struct GuestOptions {
+    /// A machine of the zoo, a machine file, or a synthetic string with a rate
+    #[arg(long, short, default_value = "smp-8")]
+    machine: String,
+
+    /// Millions of instructions a second of its fastest CPU [default: what its file says]
+    #[arg(long)]
+    mips: Option<u32>,
+
+    /// Take this program into the guest too; may be repeated
+    #[arg(long = "program")]
+    programs: Vec<String>,
+
+    /// A folder with the kernel to boot: vmlinuz, config and release [default: what `make setup` downloaded]
+    #[arg(long)]
+    kernel: Option<PathBuf>,
+}
+
+impl GuestOptions {
+    /// Boots it, with more programs than these.
+    fn boot<'a>(&'a self, more: impl Iterator<Item = &'a String>, profiled: bool) -> Result<Guest> {
+        let machine = Machine::load(&self.machine)?;
+        let kernel = Kernel::in_folder(&self.kernel.clone().map_or_else(default_kernel, Ok)?)?;
+        let mut image = run::base_image(&kernel)?;
+        for name in self.programs.iter().chain(more) {
+            run::add_foreign(&mut image, name)?;
+        }
+        Ok(Guest::boot(&machine, self.mips, &kernel, &image, profiled)?)
+    }
 }
 
 /// Boot a machine, run one command in it, and print what it printed.
@@ -36,13 +74,8 @@ pub enum Command {
 /// --program names. Its exit status is the command's.
 #[derive(clap::Args)]
 pub struct ExecOptions {
-    /// A machine of the zoo, a machine file, or a synthetic string with a rate
-    #[arg(long, short, default_value = "smp-8")]
-    machine: String,
-
-    /// Millions of instructions a second of its fastest CPU [default: what its file says]
-    #[arg(long)]
-    mips: Option<u32>,
+    #[command(flatten)]
+    guest: GuestOptions,
 
     /// Attach this scheduler first, such as "scx_threadwise --slice-us 2000"
     #[arg(long)]
@@ -52,21 +85,34 @@ pub struct ExecOptions {
     #[arg(long)]
     profile: Option<PathBuf>,
 
-    /// Take this program into the guest too; may be repeated
-    #[arg(long = "program")]
-    programs: Vec<String>,
-
     /// Give up after so many seconds
     #[arg(long, default_value_t = 120)]
     deadline: u64,
 
-    /// A folder with the kernel to boot: vmlinuz, config and release [default: what `make setup` downloaded]
-    #[arg(long)]
-    kernel: Option<PathBuf>,
-
     /// The command and its arguments
     #[arg(trailing_var_arg = true, required = true)]
     command: Vec<String>,
+}
+
+/// Boot a machine and run one command after the other in it, until the input ends: JSON lines in, JSON lines out.
+///
+/// A line such as
+///
+///   {"scheduler": ["scx_threadwise"], "command": ["sh", "-c", "nproc"], "deadline_s": 60}
+///
+/// attaches the scheduler, runs the command, ends what that left running, stops the scheduler, and is answered by
+///
+///   {"status": 0, "stdout": "8\n", "stderr": "", "elapsed_ns": 31000000, "lost": 0.002,
+///    "scheduler": {"thrown_out": false, "status": 0, "log": "..."}}
+///
+/// where `lost` is the share of the machine's time that the host could not deliver: above 0.01, compare no speeds.
+/// Without "scheduler" it is the kernel's; with "governed": false the CPUs are as fast as the host can. A line that cannot be carried out is answered by {"error": "..."}; a guest
+/// that panics, or does not finish within the deadline, ends all.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct ServeOptions {
+    #[command(flatten)]
+    guest: GuestOptions,
 }
 
 /// Boot the experiment's machine and compare its schedulers on its programs.
@@ -85,68 +131,69 @@ pub fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Run(options) => compare(options),
         Command::Exec(options) => exec(options),
+        Command::Serve(options) => serve(&options),
     }
 }
 
 fn exec(options: ExecOptions) -> Result<ExitCode> {
-    let machine = Machine::load(&options.machine)?;
-    let kernel = Kernel::in_folder(&options.kernel.map_or_else(default_kernel, Ok)?)?;
     let scheduler: Vec<String> = options
         .scheduler
         .iter()
         .flat_map(|line| line.split_whitespace())
         .map(String::from)
         .collect();
-    let mut image = run::base_image(&kernel)?;
-    for name in options
-        .programs
-        .iter()
-        .chain(scheduler.first())
-        .chain(options.command.first())
-    {
-        run::add_foreign(&mut image, name)?;
-    }
-    let mut guest = Guest::boot(&machine, options.mips, &kernel, &image, options.profile.is_some())?;
-    let deadline = Duration::from_secs(options.deadline);
-    if !scheduler.is_empty() {
-        guest.ask(&Request::StartScheduler { command: scheduler }, deadline)?;
-    }
-    let request = Request::Run {
-        commands: vec![options.command],
-        start_delay_ns: 0,
+    let job = Job {
+        scheduler,
+        command: options.command,
+        deadline_s: options.deadline,
+        governed: true,
     };
-    let (response, counted, _) = guest.ask_counting(&request, Duration::ZERO, deadline)?;
-    let Response::Ran {
-        outputs,
-        scheduler_lost,
-        ..
-    } = response
-    else {
-        bail!("the guest gave an unexpected answer");
-    };
-    let output = outputs.first().context("the guest ran nothing")?;
-    print!("{}", output.stdout);
-    eprint!("{}", output.stderr);
-    if let Some(log) = scheduler_lost {
-        bail!("the scheduler was thrown out: {log}");
+    let named = job.scheduler.first().into_iter().chain(job.command.first());
+    let mut guest = options.guest.boot(named, options.profile.is_some())?;
+    let done = exec::exec(&mut guest, &job)?;
+    print!("{}", done.stdout);
+    eprint!("{}", done.stderr);
+    match done.scheduler {
+        Some(end) if end.thrown_out => bail!("the scheduler was thrown out: {}", end.log),
+        Some(end) if end.status != Some(0) => {
+            bail!("the scheduler ended with {:?}: {}", end.status, end.log)
+        }
+        _ => {}
     }
-    if counted.lost_share() > EXEC_LOST_LIMIT {
+    if done.lost > EXEC_LOST_LIMIT {
         eprintln!(
             "threadwise: the host could not keep up, the machine lost {:.1} % of its time: compare no speeds, or lower --mips",
-            counted.lost_share() * 100.0
+            done.lost * 100.0
         );
     }
     if let Some(path) = options.profile {
-        let profile = guest.profile(deadline)?;
+        let profile = guest.profile(Duration::from_secs(options.deadline))?;
         std::fs::write(&path, serde_json::to_string_pretty(&profile)?)
             .with_context(|| format!("cannot write {}", path.display()))?;
         eprint!("{}", table::profile(&profile));
     }
     guest.power_off();
-    Ok(output
+    Ok(done
         .status
         .and_then(|status| u8::try_from(status).ok())
         .map_or(ExitCode::from(2), ExitCode::from))
+}
+
+fn serve(options: &ServeOptions) -> Result<ExitCode> {
+    let mut guest = options.guest.boot(std::iter::empty(), false)?;
+    for line in std::io::stdin().lines() {
+        let answer = match serde_json::from_str(&line?) {
+            Ok(job) => match exec::exec(&mut guest, &job) {
+                Ok(done) => serde_json::to_value(done)?,
+                Err(error @ Error::InGuest(_)) => json!({ "error": error.to_string() }),
+                Err(error) => return Err(error.into()),
+            },
+            Err(error) => json!({ "error": format!("no request: {error}") }),
+        };
+        println!("{answer}");
+    }
+    guest.power_off();
+    Ok(ExitCode::SUCCESS)
 }
 
 fn compare(options: RunOptions) -> Result<ExitCode> {

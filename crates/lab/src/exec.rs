@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One command after the other in a guest, each under a scheduler of its own or the kernel's.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::guest::Guest;
+use crate::protocol::{Request, Response};
+
+/// A command to carry out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// The scheduler to attach before it and to stop after it, with its arguments; empty for the kernel's.
+    #[serde(default)]
+    pub scheduler: Vec<String>,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Give up after so many seconds.
+    #[serde(default = "default_deadline_s")]
+    pub deadline_s: u64,
+    /// Whether the CPUs have the machine's speed meanwhile, or are as fast as the host can, where no speed matters.
+    #[serde(default = "default_governed")]
+    pub governed: bool,
+}
+
+fn default_deadline_s() -> u64 {
+    120
+}
+
+fn default_governed() -> bool {
+    true
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Done {
+    /// Its exit status; none if a signal ended it.
+    pub status: Option<i32>,
+    /// What it wrote.
+    pub stdout: String,
+    /// What it complained about.
+    pub stderr: String,
+    /// From its start to its end, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// The share of the time that the CPUs wanted to run and the host could not deliver; 0 if they were not governed.
+    pub lost: f64,
+    /// How its scheduler fared, if it had one.
+    pub scheduler: Option<SchedulerEnd>,
+}
+
+/// How a scheduler ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SchedulerEnd {
+    /// Whether it was no longer there when the command ended.
+    pub thrown_out: bool,
+    /// Its exit status; none if a signal ended it.
+    pub status: Option<i32>,
+    /// All that it printed.
+    pub log: String,
+}
+
+/// Carries a command out. Whatever it leaves running is ended.
+///
+/// # Errors
+/// If the scheduler cannot be attached, and as [`Guest::ask`].
+pub fn exec(guest: &mut Guest, job: &Job) -> Result<Done, Error> {
+    let deadline = Duration::from_secs(job.deadline_s);
+    if !job.scheduler.is_empty() {
+        let command = job.scheduler.clone();
+        guest.ask(&Request::StartScheduler { command }, deadline)?;
+    }
+    guest.governed = job.governed;
+    let request = Request::Run {
+        commands: vec![job.command.clone()],
+        start_delay_ns: 0,
+    };
+    let (response, counted, _) = guest.ask_counting(&request, Duration::ZERO, deadline)?;
+    let Response::Ran {
+        mut outputs,
+        scheduler_lost,
+    } = response
+    else {
+        return Err(Error::InGuest(format!(
+            "an unexpected answer to a run: {response:?}"
+        )));
+    };
+    let output = outputs
+        .pop()
+        .ok_or_else(|| Error::InGuest("nothing ran".into()))?;
+    let scheduler = match job.scheduler.is_empty() {
+        true => None,
+        false => Some(stop(guest, scheduler_lost.is_some(), deadline)?),
+    };
+    Ok(Done {
+        status: output.status,
+        stdout: output.stdout,
+        stderr: output.stderr,
+        elapsed_ns: output.elapsed_ns,
+        lost: counted.lost_share(),
+        scheduler,
+    })
+}
+
+fn stop(guest: &mut Guest, thrown_out: bool, deadline: Duration) -> Result<SchedulerEnd, Error> {
+    match guest.ask(&Request::StopScheduler, deadline)? {
+        Response::SchedulerStopped { log, status } => Ok(SchedulerEnd {
+            thrown_out,
+            status,
+            log,
+        }),
+        other => Err(Error::InGuest(format!(
+            "an unexpected answer to stopping: {other:?}"
+        ))),
+    }
+}
