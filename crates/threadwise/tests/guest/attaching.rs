@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! How the scheduler comes, what it says while it is there, and that the kernel takes over however it ends.
+
+use super::{exec, job, number_after, run, stdout};
+
+#[test]
+fn the_kernel_takes_over_however_the_scheduler_ends() {
+    // A program that was there before goes on, and new ones work.
+    let script = r#"
+        threadwise bench synthetic --phase-units 500 --threads 2 --duration 200 >/dev/null & B=$!
+        ran() { busybox awk '{print $14 + $15}' /proc/$B/stat; }
+        end() {
+            before=$(seq); scx_threadwise $2 >/tmp/log 2>&1 & S=$!; n=0
+            while [ $n -lt 300 ] && [ "$(seq)" = $before ]; do busybox sleep 0.1; n=$((n+1)); done
+            echo "$1 $2: attached $(($(seq) - before))"
+            busybox sleep 1; [ -z "$1" ] || busybox kill $1 $S
+            until_state disabled && echo taken over
+            then=$(ran); busy --duration 1 >/dev/null && [ $(ran) -gt $then ] && echo work goes on
+            wait $S; busybox cat /tmp/log
+            echo end
+        }
+        end -INT; end -TERM; end -KILL; end "" "--inject-fault error"; end "" "--inject-fault stall"
+        "#;
+    let out = stdout(run("", script));
+    let said = [
+        "unregistered from user space",
+        "unregistered from user space",
+        "schedules this machine",
+        "injected fault",
+        "runnable task stall",
+    ];
+    let ends: Vec<&str> = out.split_terminator("end\n").collect();
+    assert_eq!(ends.len(), said.len(), "{out}");
+    for (end, said) in ends.iter().zip(said) {
+        for expected in ["attached 1", "taken over", "work goes on", said] {
+            assert!(end.contains(expected), "no {expected:?} in {end}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_attached_says_why_in_a_line() {
+    let script = r#"
+        scx_threadwise 2>&1; echo status $?
+        busybox mkdir -p /etc; echo user:x:1000:1000::/:/bin/sh >/etc/passwd; busybox cp /bin/scx_threadwise /tmp/copy
+        busybox start-stop-daemon -S -c user -x /tmp/copy 2>&1; echo status $?
+        busybox unshare -m sh -c 'busybox umount -l /sys; scx_threadwise 2>&1; echo status $?'
+        "#;
+    let out = stdout(run("scx_threadwise", script));
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.len(), 6, "{out}");
+    assert!(
+        lines[0].contains("another sched_ext scheduler is attached") && lines[0].contains("stop it first"),
+        "{out}"
+    );
+    assert!(lines[2].contains("needs root"), "{out}");
+    // Without sysfs the guest's kernel looks like one without sched_ext.
+    assert!(
+        lines[4].contains("has no sched_ext") && lines[4].contains("CONFIG_SCHED_CLASS_EXT=y"),
+        "{out}"
+    );
+    assert_eq!([lines[1], lines[3], lines[5]], ["status 2"; 3], "{out}");
+}
+
+#[test]
+fn statistics_are_printed_and_served() {
+    let script = r#"
+        busy --ratio 1:1 --duration 20 >/dev/null & busy --ratio 1:1 --duration 20 >/dev/null &
+        busybox timeout -s INT 3 scx_threadwise --monitor 0.5 >/tmp/monitor
+        busybox wc -l </tmp/monitor
+        busybox tail -n 1 /tmp/monitor
+        "#;
+    let done = exec("smp-8", &job("scx_threadwise --stats 0.5", script));
+    let printed = done.scheduler.as_ref().unwrap().log.matches("handovers ").count();
+    let out = stdout(done);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.len(), 2, "{out}");
+    assert!(
+        printed >= 2 && lines[0].parse::<u32>().unwrap() >= 2,
+        "{printed} {out}"
+    );
+    for label in ["serial: preempted ", "| queued ", "handovers "] {
+        assert!(number_after(label, lines[1]) > 0, "{label}: {out}");
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Ready threads are counted, whatever tasks and CPUs do. The loader ends with status 0 only if every count is zero then.
+
+use super::{Guest, alone, as_fast_as_possible, job, run, stdout};
+
+#[test]
+fn counts_end_at_zero_after_every_way_to_come_and_go() {
+    // Ready when the scheduler attaches, dying, killed, executing (stress-ng's --exec does so from threads that do not
+    // lead their group), forking, changing class, affinity and priority, from threads and processes.
+    let script = r#"
+        threadwise bench synthetic --phase-units 500 --threads 8 --ratio inf:1 --duration 60 >/dev/null & B=$!
+        attach
+        stress-ng --quiet --timeout 6 --fork 2 --pthread 2 --exec 2 --vfork 1 --clone 1 --affinity 2 --schedpolicy 2 \
+            --nice 1 --kill 1 --switch 2 --futex 2 --zombie 1 || exit 3
+        busybox kill -9 $B
+        busybox kill -INT $S; wait $S; echo "scheduler ended with $?"
+        busybox cat /tmp/log
+        "#;
+    let out = stdout(run("", script));
+    assert!(out.contains("scheduler ended with 0"), "{out}");
+}
+
+#[test]
+fn the_count_check_notices_counts_that_drift() {
+    let done = run(
+        "scx_threadwise --inject-fault miscount",
+        "busy --duration 1 >/dev/null",
+    );
+    let end = done.scheduler.unwrap();
+    assert!(
+        end.status == Some(2) && end.log.contains("ready counts drifted"),
+        "{end:?}"
+    );
+}
+
+#[test]
+fn cpus_come_and_go_under_load() {
+    // The same scheduler goes on, and a task that may run on one of these CPUs only is moved by the kernel.
+    let script = r#"
+        before=$(seq)
+        busy --ratio inf:1 --duration 60 >/dev/null & busy --ratio 1:1 --duration 60 >/dev/null &
+        busybox taskset 40 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 60 >/dev/null & P=$!
+        n=0
+        for i in 1 2 3 4 5; do
+            for c in 6 7 3; do echo 0 >/sys/devices/system/cpu/cpu$c/online && n=$((n+1)); done
+            busybox sleep 0.3
+            for c in 3 6 7; do echo 1 >/sys/devices/system/cpu/cpu$c/online && n=$((n+1)); done
+            busybox sleep 0.3
+        done
+        busybox kill -0 $P && echo changes $n
+        [ "$(state)" = enabled ] && [ "$(seq)" = "$before" ] && echo same scheduler
+        "#;
+    let out = stdout(run("scx_threadwise", script));
+    for expected in ["changes 30", "same scheduler"] {
+        assert!(out.contains(expected), "no {expected:?} in {out}");
+    }
+}
+
+#[test]
+fn ids_beyond_the_pid_max_at_loading_are_no_end() {
+    // The loader starts anew with a larger map; no fork fails and counts end at zero. In a guest of its own, whose ids
+    // are still small.
+    let script = r#"
+        echo 1000 >/proc/sys/kernel/pid_max
+        attach
+        echo 40000 >/proc/sys/kernel/pid_max
+        n=0; while [ $n -lt 1200 ]; do busybox true || echo failed; n=$((n+1)); done
+        busybox sleep 1; until_state enabled && echo enabled again
+        busybox kill -INT $S; wait $S; echo status $?; busybox cat /tmp/log
+        "#;
+    let _guests = alone();
+    let mut guest = Guest::boot("smp-8");
+    let out = stdout(guest.carry_out(&as_fast_as_possible(job("", script))).unwrap());
+    guest.end();
+    for expected in ["enabled again", "status 0", "beyond the kernel.pid_max"] {
+        assert!(out.contains(expected), "no {expected:?} in {out}");
+    }
+    assert!(!out.contains("failed"), "{out}");
+}

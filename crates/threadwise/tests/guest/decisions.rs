@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Decisions: the kernel and the native build take the same, and a senior program is so for its turn.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use threadwise_policy::{Class, Run, Task, Tunables, makes_room};
+
+use super::{exec, job, number_after, stdout};
+
+#[test]
+fn seniority_is_handed_on_after_a_turn() {
+    // Two programs in parallel phases that do not end: whoever is senior stays so for the length of its turn.
+    let handovers = |options: &str| -> u64 {
+        let script = r#"
+            for i in 1 2; do threadwise bench synthetic --ratio inf:1 --threads 8 --phase-units 10000000 --duration 8 >/dev/null & done
+            busybox sleep 1; busybox timeout -s INT 4 scx_threadwise --monitor 1; true
+            "#;
+        let scheduler = format!("scx_threadwise {options}");
+        let out = stdout(exec("smp-8", &job(&scheduler, script)));
+        out.lines().map(|line| number_after("handovers ", line)).sum()
+    };
+    let (often, seldom) = (
+        handovers("--senior-turn-us 50000"),
+        handovers("--senior-turn-us 10000000"),
+    );
+    assert!(
+        often >= 10 && seldom <= 2,
+        "{often} with turns of 50 ms, {seldom} with turns of 10 s"
+    );
+}
+
+/// Asks the policy's native build what the BPF program asked, and returns what it answers.
+fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
+    let task = |at: usize| Task {
+        vtime: input[at],
+        class: Class::try_from(input[at + 1]).unwrap(),
+        nr_waiting: input[at + 2] as u32,
+    };
+    match function {
+        "tw_class_of" => tunables.class_of(input[0] as u32, input[1] != 0, input[2] != 0) as u64,
+        "tw_vtime_advance" => {
+            let run = Run {
+                before_ns: input[1],
+                since_ns: input[2],
+                weight: input[3] as u32,
+                capacity: input[4] as u32,
+                nr_waiting: input[5] as u32,
+                slept: input[6] != 0,
+            };
+            let class = Class::try_from(input[8]).unwrap();
+            tunables.vtime_advance(input[0], &run, input[7], class)
+        }
+        "tw_key" => tunables.key(&task(0)),
+        "tw_goes_first" => u64::from(tunables.goes_first(&task(0), &task(3))),
+        "tw_preempts" => u64::from(tunables.preempts(&task(0), &task(3))),
+        "tw_yields" => u64::from(tunables.yields(&task(0), &task(3))),
+        "tw_due_in" => tunables.due_in(&task(0), &task(3)),
+        "tw_makes_room" => u64::from(makes_room(&task(0), input[3] != 0, input[4] != 0)),
+        "tw_clock" => tunables.clock(input[0], &task(1), input[4] != 0),
+        other => panic!("{other} is no function of the policy"),
+    }
+}
+
+#[test]
+fn the_kernel_and_the_native_build_decide_alike() {
+    // Every decision of a second under load, bit for bit.
+    let script = r#"
+        busy --ratio inf:1 --duration 5 >/dev/null & busy --ratio 1:1 --duration 5 >/dev/null & busy --ratio 1:1 --duration 5 >/dev/null &
+        for i in 1 2 3 4 5 6 7; do busy --ratio 1:inf --duration 5 >/dev/null & done
+        busybox taskset 8 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 5 >/dev/null &
+        busybox sleep 3
+        "#;
+    stdout(exec(
+        "smp-8",
+        &job("scx_threadwise --record /tmp/decisions", script),
+    ));
+    let out = stdout(exec("smp-8", &job("", "busybox cat /tmp/decisions")));
+    let mut lines = out
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let settings = lines.next().unwrap();
+    let setting = |name: &str| settings[name].as_u64().unwrap();
+    let tunables = Tunables {
+        slice_ns: setting("slice_ns"),
+        rotate_ns: setting("rotate_ns"),
+        serial_boost_ns: setting("serial_boost_ns"),
+        senior_boost_ns: setting("senior_boost_ns"),
+        senior_turn_ns: setting("senior_turn_ns"),
+        vtime_window_ns: setting("vtime_window_ns"),
+        vtime_lag_ns: setting("vtime_lag_ns"),
+        serial_threshold: setting("serial_threshold") as u32,
+        boost_shares: setting("boost_shares") as u32,
+    };
+    // The simulator's scheduler has the same settings.
+    assert_eq!(Tunables::default(), tunables);
+    let mut seen = BTreeMap::<String, (u32, BTreeSet<u64>)>::new();
+    for line in lines {
+        let function = line["function"].as_str().unwrap();
+        let input: Vec<u64> = line["in"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|n| n.as_u64().unwrap())
+            .collect();
+        let answer = line["out"].as_u64().unwrap();
+        assert_eq!(replay(&tunables, function, &input), answer, "{line}");
+        let (count, answers) = seen.entry(function.into()).or_default();
+        *count += 1;
+        answers.insert(answer);
+    }
+    // The comparison means something only if every function was asked, and answered this and that.
+    assert_eq!(seen.len(), 9, "{seen:?}");
+    for (function, (count, answers)) in &seen {
+        assert!(
+            *count >= 50 && answers.len() >= 2,
+            "{function}: {count} times, {} answers",
+            answers.len()
+        );
+    }
+    // A build that decides otherwise would be noticed.
+    let other = Tunables {
+        rotate_ns: tunables.rotate_ns + 1,
+        ..tunables
+    };
+    let due_in = |tunables| replay(tunables, "tw_due_in", &[0, 3, 0, 0, 3, 0]);
+    assert_ne!(due_in(&other), due_in(&tunables));
+}

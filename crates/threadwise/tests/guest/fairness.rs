@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Who gets how much, beside whom: nobody starves, and weights hold.
+
+use threadwise_lab::exec::Done;
+
+use super::{exec, job, measured, measured_by, reported, run, stdout};
+
+/// What a serial program does that may run on CPU 3 only, and one that may run anywhere, while two parallel programs and
+/// two serial ones load all eight CPUs.
+const PINNED_BESIDE_OTHERS: &str = r#"
+    for ratio in inf:1 1:inf; do for i in 1 2; do
+        threadwise bench synthetic --threads 8 --phase-units 50000 --ratio $ratio --duration 20 >/dev/null &
+    done; done
+    busybox taskset 8 threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf --duration 5 --format json >/tmp/pinned & P=$!
+    serial --duration 5 --format json >/tmp/free & F=$!
+    wait $P $F; busybox cat /tmp/pinned /tmp/free
+    "#;
+
+#[test]
+fn pinned_tasks_are_not_starved_by_serial_and_parallel_programs() {
+    // Its fair share of CPU 3 beside two other tasks is a third.
+    let holds = |done: &[f64]| done.len() == 2 && done[0] > 0.2 * done[1];
+    let done = measured("scx_threadwise", PINNED_BESIDE_OTHERS, holds);
+    assert!(
+        holds(&done),
+        "pinned, and a serial program that may go anywhere: {done:?}"
+    );
+}
+
+#[test]
+fn a_scheduler_that_starves_pinned_tasks_is_noticed() {
+    let Done {
+        stdout, scheduler, ..
+    } = exec(
+        "smp-8",
+        &job("scx_threadwise --inject-fault starve", PINNED_BESIDE_OTHERS),
+    );
+    let done = reported("work_units", &stdout);
+    let log = scheduler.unwrap().log;
+    assert!(
+        done[0] < 0.2 * done[1] || log.contains("runnable task stall"),
+        "{done:?} {log}"
+    );
+}
+
+#[test]
+fn per_cpu_kernel_threads_run_beside_hogs() {
+    // Refreshing the statistics of memory queues work on every CPU's kworker and waits for all of them
+    // (schedule_on_each_cpu, mm/vmstat.c). It must be done twenty times while hogs hold all CPUs.
+    let script = r#"
+        for i in 1 2 3; do busy --ratio inf:1 --duration 30 >/dev/null & H=$!; done
+        for i in 1 2 3 4; do busy --ratio 1:inf --duration 30 >/dev/null & done
+        busybox sleep 2; n=0
+        for i in $(busybox seq 1 20); do echo 1 > /proc/sys/vm/stat_refresh && n=$((n+1)); done
+        busybox kill -0 $H && echo done $n
+        "#;
+    let out = stdout(run("scx_threadwise", script));
+    assert!(out.contains("done 20"), "{out}");
+}
+
+#[test]
+fn no_cpu_lags_beyond_the_watchdog() {
+    // CPU 0 runs one hog and CPU 1 two for longer than the watchdog, so that the vtimes of the two CPUs drift
+    // apart; then tasks come that may run on one of them only. A clock that ran away would have them wait for
+    // as long, and the kernel would throw the scheduler out.
+    let script = r#"
+        pinned() { busybox taskset $1 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration $2 --format json; }
+        pinned 1 34 >/dev/null & pinned 2 34 >/dev/null & pinned 2 34 >/dev/null &
+        busybox sleep 24
+        pinned 1 5 >/tmp/a & A=$!; pinned 2 5 >/tmp/b & B=$!
+        wait $A $B; busybox cat /tmp/a /tmp/b
+        "#;
+    let holds = |done: &[f64]| (0.45..0.9).contains(&(done[1] / done[0]));
+    let done = measured("scx_threadwise", script, holds);
+    assert!(holds(&done), "a third of CPU 1 against half of CPU 0: {done:?}");
+}
+
+/// The work of so many programs over that of as many equal ones at nice 5.
+fn work_over_nice_5(programs: usize, options: &str, scheduler: &str, expected: std::ops::Range<f64>) -> f64 {
+    let script = format!(
+        r#"
+        bench="threadwise bench synthetic {options} --duration 6 --format json"
+        for i in $(busybox seq {programs}); do
+            $bench >/tmp/a.$i &
+            sh -c "busybox renice -n 5 \$\$ >/dev/null; exec $bench" >/tmp/b.$i &
+        done
+        wait; busybox cat /tmp/a.* /tmp/b.*; busybox rm /tmp/a.* /tmp/b.*
+        "#
+    );
+    let ratio = |done: &[f64]| {
+        let (even, nice) = done.split_at(programs);
+        even.iter().sum::<f64>() / nice.iter().sum::<f64>()
+    };
+    let done = measured(scheduler, &script, |done| {
+        done.len() == 2 * programs && expected.contains(&ratio(done))
+    });
+    assert_eq!(done.len(), 2 * programs);
+    ratio(&done)
+}
+
+/// nice 5 has 335/1024 of the weight of nice 0 (kernel/sched/core.c, sched_prio_to_weight): 3.06 to 1.
+fn check_weights(programs: usize, options: &str) {
+    let ratio = work_over_nice_5(programs, options, "scx_threadwise", 2.0..4.5);
+    assert!((2.0..4.5).contains(&ratio), "{ratio}");
+    let without = "scx_threadwise --inject-fault weightless";
+    let weightless = work_over_nice_5(programs, options, without, 0.0..2.0);
+    assert!(weightless < 2.0, "{weightless} although nice values do not count");
+}
+
+#[test]
+fn parallel_programs_share_by_weight() {
+    check_weights(1, "--ratio inf:1 --phase-units 50000 --threads 8");
+}
+
+#[test]
+fn serial_programs_share_by_weight() {
+    check_weights(8, "--ratio 1:inf --phase-units 500 --threads 1");
+}
+
+#[test]
+fn a_heavier_parallel_program_gets_no_less_beside_a_serial_one() {
+    // Both on one CPU. What a serial program is boosted is time that the other waits, and is to have again: as long as
+    // that was withheld from heavy ones, nice -10 got a fifth of what nice 0 did.
+    let script = r#"
+        for nice in 0 -10; do
+            busybox taskset 8 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 30 >/dev/null & S=$!
+            busybox sleep 1
+            busybox taskset 8 sh -c "busybox renice -n $nice \$\$ >/dev/null; exec threadwise bench synthetic --ratio inf:1 --threads 8 --phase-units 2000 --duration 6 --format json"
+            kill $S; wait $S
+        done
+        "#;
+    let holds = |done: &[f64]| done.len() == 2 && done[1] > 0.9 * done[0];
+    let done = measured("scx_threadwise", script, holds);
+    assert!(holds(&done), "nice 0 and -10: {done:?}");
+}
+
+/// What programs get beside 80 serial ones, ten times as many as there are CPUs, eight of those at nice 5.
+#[derive(Debug)]
+struct Crowd {
+    /// A parallel program that meets every few milliseconds, over its fair share.
+    parallel: f64,
+    /// The serial program that gets least over the one that gets most, among those of nice 0.
+    evenness: f64,
+    /// A serial program of nice 0 over one of nice 5, on the mean.
+    weight: f64,
+}
+
+fn crowd(scheduler: &str, holds: impl Fn(&Crowd) -> bool) -> Crowd {
+    let script = r#"
+        serial="threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 200 --format json"
+        i=10; while [ $i -lt 82 ]; do $serial >/tmp/serial.$i & PIDS="$PIDS $!"; i=$((i+1)); done
+        while [ $i -lt 90 ]; do
+            sh -c "busybox renice -n 5 \$\$ >/dev/null; exec $serial" >/tmp/serial.$i & PIDS="$PIDS $!"; i=$((i+1))
+        done
+        busybox sleep 5
+        busy --ratio inf:1 --duration 6 --format json >/tmp/parallel || exit 3
+        kill $PIDS; wait; busybox cat /tmp/parallel /tmp/serial.*
+        "#;
+    let of = |rates: &[f64]| {
+        let (even, nice) = rates[1..].split_at(72);
+        let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64;
+        Crowd {
+            parallel: rates[0] / rates.iter().sum::<f64>() / (8.0 / 88.0),
+            evenness: even.iter().copied().fold(f64::INFINITY, f64::min)
+                / even.iter().copied().fold(0.0, f64::max),
+            weight: mean(even) / mean(nice),
+        }
+    };
+    let holds = |rates: &[f64]| rates.len() == 81 && holds(&of(rates));
+    let rates = measured_by("work_units_per_s", "smp-8", scheduler, script, holds);
+    assert_eq!(rates.len(), 81);
+    of(&rates)
+}
+
+#[test]
+fn ten_times_more_serial_programs_than_cpus_do_not_starve_a_parallel_one() {
+    let fair =
+        |crowd: &Crowd| crowd.parallel > 0.07 && crowd.evenness > 0.4 && (2.0..4.5).contains(&crowd.weight);
+    let found = crowd("scx_threadwise", fair);
+    assert!(fair(&found), "{found:?}");
+    let ageless = crowd("scx_threadwise --inject-fault ageless", |crowd| {
+        crowd.parallel < 0.07
+    });
+    assert!(
+        ageless.parallel < 0.07,
+        "{ageless:?}, although the boost does not age"
+    );
+}
+
+/// How many phases a parallel program gets through that is bound to one CPU beside 80 serial ones, bound there too, while
+/// the other seven CPUs have nothing to do.
+fn phases_among_bound_serial_programs(scheduler: &str, holds: impl Fn(f64) -> bool) -> f64 {
+    let script = r#"
+        serial="busybox taskset 8 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 200"
+        for i in $(busybox seq 80); do $serial >/dev/null & done
+        busybox sleep 3
+        busybox taskset 8 threadwise bench synthetic --ratio inf:1 --threads 3 --phase-units 50 --duration 10 --format json
+        "#;
+    let holds = |rounds: &[f64]| rounds.len() == 1 && holds(rounds[0]);
+    measured_by("rounds", "smp-8", scheduler, script, holds)[0]
+}
+
+#[test]
+fn a_parallel_task_bound_among_many_serial_ones_has_its_turn() {
+    // Each of 80 with a full boost would go before it for 200 ms, longer than the watchdog waits. What the machine's
+    // other CPUs do says nothing about this queue.
+    let ageless =
+        phases_among_bound_serial_programs("scx_threadwise --inject-fault ageless", |rounds| rounds <= 3.0);
+    let ours = phases_among_bound_serial_programs("scx_threadwise", |rounds| rounds > 5.0 * ageless);
+    assert!(
+        ours > 5.0 * ageless && ours > 5.0,
+        "{ours} phases, and {ageless} if boosts do not age"
+    );
+}

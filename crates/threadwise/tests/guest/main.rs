@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The scheduler and the lab on a real kernel: each test runs scripts in a guest and asserts on what happened in it.
+//!
+//! Nothing here asserts a time; work is compared as ratios with room, within one run. Tests share a guest for each
+//! machine, and use it one after the other, because two would take each other's CPUs.
+
+#![allow(clippy::unwrap_used)] // a test that panics has failed
+
+mod attaching;
+mod cost;
+mod counting;
+mod decisions;
+mod fairness;
+mod laboratory;
+mod places;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use threadwise_lab::exec::{Done, Job};
+
+/// A run that lost more of its time than this shows nothing if it does not show what it should.
+const LOST_LIMIT: f64 = 0.02;
+const MIPS: &str = "60";
+/// What the tests' scripts use besides busybox and the benchmark.
+const PROGRAMS: [&str; 4] = ["scx_threadwise", "stress-ng", "chrt", "perf"];
+
+/// The guests that are up, by machine. They end with this process.
+static GUESTS: Mutex<BTreeMap<String, Guest>> = Mutex::new(BTreeMap::new());
+
+/// Waits for whoever uses a guest.
+fn alone() -> MutexGuard<'static, BTreeMap<String, Guest>> {
+    GUESTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The command under test; the scheduler lies beside it, which is also where the lab looks for it.
+fn threadwise() -> Command {
+    let program = Path::new(env!("CARGO_BIN_EXE_threadwise"));
+    let scheduler = program.with_file_name("scx_threadwise");
+    assert!(
+        scheduler.is_file(),
+        "{} is missing: run the tests through make test",
+        scheduler.display()
+    );
+    Command::new(program)
+}
+
+/// A guest that carries out one job after the other.
+struct Guest {
+    serve: Child,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Guest {
+    fn boot(machine: &str) -> Self {
+        let mut serve = threadwise()
+            .args(["lab", "serve", "--machine", machine, "--mips", MIPS])
+            .args(PROGRAMS.iter().flat_map(|program| ["--program", program]))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let answers = BufReader::new(serve.stdout.take().unwrap());
+        Self { serve, answers }
+    }
+
+    /// What came of the job, or what the guest said instead; nothing if it is gone.
+    fn carry_out(&mut self, job: &Job) -> Result<Done, String> {
+        let mut ask = || -> std::io::Result<String> {
+            let mut answer = String::new();
+            writeln!(
+                self.serve.stdin.as_ref().unwrap(),
+                "{}",
+                serde_json::to_string(job)?
+            )?;
+            self.answers.read_line(&mut answer)?;
+            Ok(answer)
+        };
+        let answer = ask().map_err(|error| error.to_string())?;
+        serde_json::from_str(&answer).map_err(|_| answer)
+    }
+
+    fn end(mut self) {
+        drop(self.serve.stdin.take());
+        self.serve.wait().unwrap();
+    }
+}
+
+/// Carries out a job on a machine. A guest in which one went wrong is not used again.
+fn exec(machine: &str, job: &Job) -> Done {
+    let mut guests = alone();
+    let mut guest = guests.remove(machine).unwrap_or_else(|| Guest::boot(machine));
+    let done = match guest.carry_out(job) {
+        Ok(done) => done,
+        Err(answer) => {
+            guest.end();
+            panic!("{answer:?} was the answer to {job:?}");
+        }
+    };
+    if done.status == Some(0) {
+        guests.insert(machine.into(), guest);
+    } else {
+        guest.end();
+    }
+    done
+}
+
+/// A script with functions that start and stop the scheduler themselves; under a scheduler, or the kernel's if that is
+/// empty.
+fn job(scheduler: &str, script: &str) -> Job {
+    const FUNCTIONS: &str = r#"
+        state() { busybox cat /sys/kernel/sched_ext/state; }
+        seq() { busybox cat /sys/kernel/sched_ext/enable_seq; }
+        until_state() { n=0; while [ "$(state)" != "$1" ] && [ $n -lt 600 ]; do busybox sleep 0.1; n=$((n+1)); done; [ "$(state)" = "$1" ]; }
+        attach() { scx_threadwise "$@" >/tmp/log 2>&1 & S=$!; until_state enabled || { busybox cat /tmp/log; exit 9; }; }
+        busy() { threadwise bench synthetic --phase-units 500 --threads 8 "$@"; }
+        serial() { threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf "$@"; }
+        "#;
+    Job {
+        scheduler: scheduler.split_whitespace().map(String::from).collect(),
+        command: ["sh", "-c", &format!("{FUNCTIONS}\n{script}")]
+            .map(String::from)
+            .to_vec(),
+        deadline_s: 300,
+        governed: true,
+    }
+}
+
+/// The job at the speed of the host: nothing in it depends on how fast CPUs are.
+fn as_fast_as_possible(job: Job) -> Job {
+    Job {
+        governed: false,
+        ..job
+    }
+}
+
+/// Runs a script on smp-8, as fast as possible.
+fn run(scheduler: &str, script: &str) -> Done {
+    exec("smp-8", &as_fast_as_possible(job(scheduler, script)))
+}
+
+/// Runs a script whose programs print reports, and returns what these say of a field, which has to hold. If it does not,
+/// and the host kept the guest from running, that shows nothing, and it runs again.
+fn measured_by(
+    field: &str,
+    machine: &str,
+    scheduler: &str,
+    script: &str,
+    holds: impl Fn(&[f64]) -> bool,
+) -> Vec<f64> {
+    let job = job(scheduler, script);
+    let measure = || {
+        let done = exec(machine, &job);
+        let lost = done.lost;
+        (reported(field, &stdout(done)), lost)
+    };
+    let mut last = measure();
+    for pause_s in [1, 5, 15, 30] {
+        if holds(&last.0) || last.1 <= LOST_LIMIT {
+            break;
+        }
+        eprintln!(
+            "{:.1} % of the time was lost, and this shows nothing: {:?}",
+            last.1 * 100.0,
+            last.0
+        );
+        std::thread::sleep(Duration::from_secs(pause_s));
+        last = measure();
+    }
+    last.0
+}
+
+/// The same for the work that programs report, on smp-8.
+fn measured(scheduler: &str, script: &str, holds: impl Fn(&[f64]) -> bool) -> Vec<f64> {
+    measured_by("work_units", "smp-8", scheduler, script, holds)
+}
+
+/// What it printed, after it and its scheduler ended well.
+fn stdout(done: Done) -> String {
+    let well = |end: &threadwise_lab::exec::SchedulerEnd| !end.thrown_out && end.status == Some(0);
+    assert!(
+        done.status == Some(0) && done.scheduler.as_ref().is_none_or(well),
+        "{done:#?}"
+    );
+    done.stdout
+}
+
+/// What the reports of several programs say of this, from lines of JSON.
+fn reported(field: &str, out: &str) -> Vec<f64> {
+    out.lines()
+        .filter(|line| line.starts_with('{'))
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()[field]
+                .as_f64()
+                .unwrap()
+        })
+        .collect()
+}
+
+/// The number after the label in a line of statistics.
+fn number_after(label: &str, line: &str) -> u64 {
+    let (_, after) = line.split_once(label).unwrap();
+    after.split_whitespace().next().unwrap().parse().unwrap()
+}

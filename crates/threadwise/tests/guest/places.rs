@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Who runs where: a serial program has a core, the fastest if CPUs differ, and no CPU is idle beside those that wait.
+
+use super::{measured, measured_by};
+
+#[test]
+fn a_serial_program_keeps_a_core_beside_a_parallel_one() {
+    // Under fair sharing, nine threads on eight cores, it would have 8/9 of one at best, and half in the worst case.
+    let script = r#"
+        busy --ratio 1:inf --duration 3 --format json
+        busy --ratio inf:1 --duration 6 >/dev/null & 
+        busybox sleep 1
+        busy --ratio 1:inf --duration 4 --format json
+        "#;
+    let share = |done: &[f64]| done[1] / 4.0 / (done[0] / 3.0);
+    let done = measured("scx_threadwise", script, |done| share(done) > 0.95);
+    assert!(share(&done) > 0.95, "{} of its speed alone", share(&done));
+}
+
+#[test]
+fn threads_bound_to_their_cpus_are_not_held_up_by_a_serial_program() {
+    // As with OMP_PROC_BIND: eight threads, one bound to each CPU, that meet every few milliseconds. A serial program
+    // comes beside them; it cannot take more than one CPU of eight, wherever it goes.
+    let script = r#"
+        bound() {
+            threadwise bench synthetic --ratio inf:1 --threads 8 --phase-units 2000 --duration $1 --format json & P=$!
+            busybox sleep 0.2; c=0
+            for t in /proc/$P/task/*; do busybox taskset -p $(busybox printf %x $((1 << c))) ${t##*/} >/dev/null; c=$((c+1)); done
+            wait $P
+        }
+        bound 4 >/tmp/alone
+        threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 20 >/dev/null & H=$!
+        bound 6 >/tmp/beside; kill $H
+        busybox cat /tmp/alone /tmp/beside
+        "#;
+    let share = |done: &[f64]| done[1] / 6.0 / (done[0] / 4.0);
+    let done = measured("scx_threadwise", script, |done| share(done) > 0.6);
+    assert!(
+        share(&done) > 0.6,
+        "{} of its speed alone, and fair sharing would leave 0.89",
+        share(&done)
+    );
+}
+
+#[test]
+fn a_task_leaves_the_cpu_that_a_real_time_hog_takes() {
+    // Six times a real-time hog takes the very CPU on which a serial task runs, 0.3 s of 4 s each. With a long slice
+    // the task is always in the middle of one; if it stayed in the CPU's local queue it would lose nearly half.
+    let script = r#"
+        serial="threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 4 --format json"
+        $serial
+        $serial >/tmp/out & P=$!
+        for i in 1 2 3 4 5 6; do
+            busybox sleep 0.2
+            cpu=$(busybox awk '{print $39}' /proc/$P/stat)
+            chrt -f 50 busybox taskset $(busybox printf %x $((1 << cpu))) threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 0.3 >/dev/null
+        done
+        wait $P; busybox cat /tmp/out
+        "#;
+    let share = |done: &[f64]| done[1] / done[0];
+    let done = measured("scx_threadwise --slice-us 100000", script, |done| {
+        share(done) > 0.9
+    });
+    assert!(share(&done) > 0.9, "{} of its speed alone", share(&done));
+}
+
+fn on_amp_8(scheduler: &str, script: &str, holds: impl Fn(&[f64]) -> bool) -> Vec<f64> {
+    measured_by("work_units", "amp-8", scheduler, script, holds)
+}
+
+/// The work of a serial program on amp-8 under the scheduler, over that of one bound to the fast CPU.
+fn share_of_the_fast_cpu(options: &str, beside: &str, expected: std::ops::Range<f64>) -> f64 {
+    let script = format!(
+        "serial=\"threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 3 --format json\"
+         busybox taskset 1 $serial; {beside} $serial"
+    );
+    let scheduler = format!("scx_threadwise {options}");
+    let share = |done: &[f64]| done[1] / done[0];
+    share(&on_amp_8(&scheduler, &script, |done| {
+        expected.contains(&share(done))
+    }))
+}
+
+#[test]
+fn a_serial_program_gets_the_fast_cpu() {
+    let parallel =
+        "threadwise bench synthetic --ratio inf:1 --threads 8 --phase-units 2000 --duration 20 >/dev/null &
+         busybox sleep 1;";
+    let alone = share_of_the_fast_cpu("--machine amp-8", "", 0.9..2.0);
+    assert!(alone > 0.9, "{alone} of the fast CPU's speed, alone");
+    let beside = share_of_the_fast_cpu("--machine amp-8", parallel, 0.9..2.0);
+    assert!(
+        beside > 0.9,
+        "{beside} of the fast CPU's speed, beside a parallel program"
+    );
+    // The kernel of the guest does not show which CPU is fast. Who is not told mostly gets a slow one.
+    let untold = share_of_the_fast_cpu("", parallel, 0.0..0.9);
+    assert!(untold < 0.9, "{untold} without knowing the machine");
+}
+
+#[test]
+fn no_fast_cpu_is_lost_to_programs_that_end() {
+    // A thread that exits on a slow CPU may have claimed the fast one, and never goes there.
+    let script = "for i in $(busybox seq 1 8); do
+            threadwise bench synthetic --ratio 1:1 --threads 8 --phase-units 2000 --duration 1 --seed $i --format json
+        done";
+    let least = |done: &[f64]| {
+        let most = done.iter().copied().fold(0.0, f64::max);
+        done.iter().copied().fold(most, f64::min) / most
+    };
+    let done = on_amp_8("scx_threadwise --machine amp-8", script, |done| {
+        least(done) > 0.85
+    });
+    // Without the fast CPU it is 0.67.
+    assert!(done.len() == 8 && least(&done) > 0.85, "{done:?}");
+}
+
+#[test]
+fn a_parallel_program_keeps_all_cpus_of_an_unequal_machine_busy() {
+    // Whenever the fast CPU goes idle, the ticks of seven slow ones see it at once; one of them may send its task.
+    // The kernel may have had the luck of serial phases on the fast CPU.
+    for ratio in ["inf:1", "1:1"] {
+        let script = format!(
+            "threadwise bench synthetic --ratio {ratio} --threads 8 --phase-units 2000 --duration 4 --format json"
+        );
+        let kernel = on_amp_8("", &script, |_| true)[0];
+        let ours = on_amp_8("scx_threadwise --machine amp-8", &script, |done| {
+            done[0] > 0.85 * kernel
+        })[0];
+        assert!(
+            ours > 0.85 * kernel,
+            "{ratio}: {ours} units, and {kernel} under the kernel's scheduler"
+        );
+    }
+}
