@@ -38,8 +38,8 @@ fn cpus_come_and_go_under_load() {
     // The same scheduler goes on, and a task that may run on one of these CPUs only is moved by the kernel.
     let script = r#"
         before=$(seq)
-        busy --ratio inf:1 --duration 60 >/dev/null & busy --ratio 1:1 --duration 60 >/dev/null &
-        busybox taskset 40 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 60 >/dev/null & P=$!
+        busy --ratio inf:1 --duration 280 >/dev/null & busy --ratio 1:1 --duration 280 >/dev/null &
+        busybox taskset 40 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 280 >/dev/null & P=$!
         n=0
         for i in 1 2 3 4 5; do
             for c in 6 7 3; do echo 0 >/sys/devices/system/cpu/cpu$c/online && n=$((n+1)); done
@@ -47,13 +47,14 @@ fn cpus_come_and_go_under_load() {
             for c in 3 6 7; do echo 1 >/sys/devices/system/cpu/cpu$c/online && n=$((n+1)); done
             busybox sleep 0.3
         done
-        busybox kill -0 $P && echo changes $n
+        echo changes $n; busybox kill -0 $P || { wait $P; echo "the bound task ended with $?"; }
         [ "$(state)" = enabled ] && [ "$(seq)" = "$before" ] && echo same scheduler
         "#;
     let out = stdout(run("scx_threadwise", script));
     for expected in ["changes 30", "same scheduler"] {
         assert!(out.contains(expected), "no {expected:?} in {out}");
     }
+    assert!(!out.contains("ended"), "{out}");
 }
 
 #[test]
