@@ -11,6 +11,8 @@
  * Arguments: rates=K0:K1:... (thousands of instructions per second, one a vCPU),
  *            stats=FILE (struct shared, mapped for the lab to read the counters and set the speeds in force),
  *            quantum=N (instructions, default 20000),
+ *            cores=C0:C1:... (the core of each vCPU, by default one each),
+ *            gain=N (what each further vCPU that runs adds to the speed of its core, in percent),
  *            profile=FILE (struct profile: how often each translation block ran while speeds were in force).
  *
  * QEMU's header is not packaged, so what is used of plugin API version 4 (QEMU 9.1 and later,
@@ -126,6 +128,9 @@ struct profile {
 struct vcpu {
 	uint64_t clock_ps;
 	uint64_t ps_per_insn;
+	uint32_t core;
+	/* Whether it counts among those that run on its core. */
+	bool running;
 };
 
 struct count {
@@ -138,6 +143,10 @@ static struct shared *shared = &unshared;
 static struct profile *profile;
 static struct qemu_plugin_scoreboard *counts;
 static uint64_t quantum = 20000;
+/* By core. */
+static uint32_t nr_running[MAX_VCPUS];
+/* By how many times longer an instruction takes beside so many others of the core, in thousandths. */
+static uint64_t slowdown[MAX_VCPUS + 1];
 
 static uint64_t now_ps(void)
 {
@@ -156,12 +165,24 @@ static void sleep_until(uint64_t ps)
 		;
 }
 
-/* Brings the vCPU's clock up to what it executed, and says what that takes. */
+static void set_running(unsigned int index, bool running)
+{
+	if (vcpus[index].running == running)
+		return;
+	vcpus[index].running = running;
+	__atomic_fetch_add(&nr_running[vcpus[index].core], running ? 1 : -1, __ATOMIC_RELAXED);
+}
+
+/*
+ * Brings the vCPU's clock up to what it executed, and says what that takes. The core counts as shared by as
+ * many as run on it now; that may have been otherwise at the start of a quantum, as often more as less.
+ */
 static uint64_t settle(unsigned int index)
 {
 	struct count *count = qemu_plugin_scoreboard_find(counts, index);
 	struct counters *c = &shared->vcpus[index];
-	uint64_t took_ps = count->insns * vcpus[index].ps_per_insn;
+	uint32_t nr_sharing = __atomic_load_n(&nr_running[vcpus[index].core], __ATOMIC_RELAXED);
+	uint64_t took_ps = count->insns * vcpus[index].ps_per_insn * slowdown[nr_sharing] / 1000;
 
 	c->instructions += count->insns;
 	c->busy_ns += took_ps / PS_PER_NS;
@@ -198,6 +219,7 @@ static void quantum_over(unsigned int index, void *data)
 	uint64_t took_ps, now;
 
 	(void)data;
+	set_running(index, true);
 	if (is_free(index))
 		return;
 	took_ps = settle(index);
@@ -275,10 +297,11 @@ static void vcpu_started(qemu_plugin_id_t id, unsigned int index)
 static void vcpu_idle(qemu_plugin_id_t id, unsigned int index)
 {
 	(void)id;
-	if (is_free(index))
-		return;
-	settle(index);
-	write_off(index, now_ps());
+	if (!is_free(index)) {
+		settle(index);
+		write_off(index, now_ps());
+	}
+	set_running(index, false);
 }
 
 static void vcpu_resumed(qemu_plugin_id_t id, unsigned int index)
@@ -286,6 +309,7 @@ static void vcpu_resumed(qemu_plugin_id_t id, unsigned int index)
 	uint64_t now = now_ps();
 
 	(void)id;
+	set_running(index, true);
 	if (vcpus[index].clock_ps < now)
 		vcpus[index].clock_ps = now;
 }
@@ -311,6 +335,33 @@ static int parse_rates(const char *text, int nr_vcpus)
 	return *text ? fail("rates= names more vCPUs than there are", text) : 0;
 }
 
+static int parse_cores(const char *text, int nr_vcpus)
+{
+	char *end;
+
+	for (int i = 0; i < nr_vcpus; i++) {
+		unsigned long core = strtoul(text, &end, 10);
+
+		if (end == text || core >= MAX_VCPUS)
+			return fail("cores= needs a core below 256 for each vCPU", text);
+		vcpus[i].core = core;
+		text = *end == ':' ? end + 1 : end;
+	}
+	return *text ? fail("cores= names more vCPUs than there are", text) : 0;
+}
+
+static int parse_gain(const char *text)
+{
+	char *end;
+	unsigned long gain = strtoul(text, &end, 10);
+
+	if (end == text || *end || gain > 100)
+		return fail("gain= needs 0 to 100 percent", text);
+	for (uint64_t nr = 1; nr <= MAX_VCPUS; nr++)
+		slowdown[nr] = nr * 1000 * 100 / (100 + (nr - 1) * gain);
+	return 0;
+}
+
 /* A file of this size in memory, or NULL. */
 static void *map_file(const char *path, size_t size)
 {
@@ -334,6 +385,9 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
 {
 	bool rated = false;
 
+	for (uint32_t i = 0; i < MAX_VCPUS; i++)
+		vcpus[i].core = i;
+	slowdown[0] = slowdown[1] = 1000;
 	if (!info->system_emulation || info->system.max_vcpus > MAX_VCPUS)
 		return fail("needs a whole machine of at most 256 vCPUs", info->target_name);
 	for (int i = 0; i < argc; i++) {
@@ -348,6 +402,12 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
 		} else if (!strncmp(argv[i], "profile=", 8)) {
 			profile = map_file(argv[i] + 8, sizeof(*profile));
 			if (!profile)
+				return -1;
+		} else if (!strncmp(argv[i], "cores=", 6)) {
+			if (parse_cores(argv[i] + 6, info->system.max_vcpus) < 0)
+				return -1;
+		} else if (!strncmp(argv[i], "gain=", 5)) {
+			if (parse_gain(argv[i] + 5) < 0)
 				return -1;
 		} else if (!strncmp(argv[i], "quantum=", 8)) {
 			quantum = strtoull(argv[i] + 8, NULL, 10);

@@ -228,7 +228,8 @@ fn bound(measurement: &Measurement, run: &[String]) -> Result<Option<f64>, Error
     let (Some(ratios), Some(alone)) = (ratios, alone) else {
         return Ok(None);
     };
-    if run.len() < 2
+    if measurement.smt
+        || run.len() < 2
         || run.iter().any(|name| {
             experiment
                 .program(name)
@@ -318,6 +319,7 @@ pub(crate) mod tests {
             machine: "smp-8".into(),
             nr_cpus: 8,
             asymmetry: 1.0,
+            smt: false,
             kernel: "7.2".into(),
             qemu: "QEMU emulator version 10.0".into(),
             version: "1.0".into(),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use memmap2::MmapMut;
-use threadwise_machine::Machine;
+use threadwise_machine::{Lab, Machine};
 
 use crate::error::{Error, io_error};
 
@@ -44,24 +44,30 @@ pub fn build(folder: &Path) -> Result<PathBuf, Error> {
 /// # Errors
 /// If neither is there.
 pub fn rates(machine: &Machine, mips: Option<u32>) -> Result<Vec<u64>, Error> {
-    let mips = mips.or(machine.lab_mips()).ok_or_else(|| Error::Unsuitable {
-        machine: machine.name().to_string(),
-        message: String::from("it has no rate for the emulated CPUs; add [lab] mips = 200 to its file"),
-    })?;
-    if machine.nr_cpus() > machine.nr_cores() {
-        return Err(Error::Unsuitable {
+    let mips = mips
+        .or(machine.lab().map(|lab| lab.mips))
+        .ok_or_else(|| Error::Unsuitable {
             machine: machine.name().to_string(),
-            message: String::from(
-                "its hardware threads share cores, which the governor cannot emulate yet: nothing measured on it would be true",
-            ),
-        });
-    }
+            message: String::from("it has no rate for the emulated CPUs; add [lab] mips = 200 to its file"),
+        })?;
     let kips = u64::from(mips) * 1000;
     Ok(machine
         .cpus()
         .iter()
         .map(|cpu| (kips * u64::from(cpu.capacity) / 1024).max(100))
         .collect())
+}
+
+/// Which of a machine's CPUs share a core, and what they have of it, as the plugin's arguments; empty if none do.
+pub fn sharing(machine: &Machine) -> String {
+    if !machine.has_smt() {
+        return String::new();
+    }
+    let cores: Vec<String> = machine.cpus().iter().map(|cpu| cpu.core.0.to_string()).collect();
+    let gain = machine
+        .lab()
+        .map_or(Lab::SMT_GAIN_PERCENT, |lab| lab.smt_gain_percent);
+    format!(",cores={},gain={gain}", cores.join(":"))
 }
 
 /// The plugin's counters, as it writes them.
@@ -167,10 +173,15 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("[lab] mips"), "{error}");
-        let error = super::rates(&Machine::load("smt-4x2").unwrap(), None)
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("share cores"), "{error}");
+    }
+
+    #[test]
+    fn hardware_threads_share_cores() {
+        assert_eq!(
+            sharing(&Machine::load("smt-8").unwrap()),
+            ",cores=0:0:1:1:2:2:3:3,gain=24"
+        );
+        assert_eq!(sharing(&Machine::load("smp-8").unwrap()), "");
     }
 
     #[test]

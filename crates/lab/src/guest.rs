@@ -388,10 +388,11 @@ fn qemu_command(
         .args([
             "-plugin",
             &format!(
-                "{},rates={},stats={}{profile}",
+                "{},rates={},stats={}{}{profile}",
                 plugin.display(),
                 rates.join(":"),
-                path("counters")
+                path("counters"),
+                governor::sharing(machine)
             ),
         ])
         .stdin(Stdio::null())
@@ -407,9 +408,11 @@ fn qemu_command(
     Ok(command)
 }
 
-/// The topology for QEMU. Machines whose packages or cores differ in size have none.
+/// The topology for QEMU, as the guest's kernel is to see it. Machines whose packages or cores differ in size have none.
 fn smp(machine: &Machine) -> String {
-    let (packages, cores, cpus) = (machine.nr_packages(), machine.nr_cores(), machine.nr_cpus());
+    let (packages, cpus) = (machine.nr_packages(), machine.nr_cpus());
+    let hides_smt = machine.lab().is_some_and(|lab| lab.hides_smt);
+    let cores = if hides_smt { cpus } else { machine.nr_cores() };
     format!(
         "{cpus},sockets={packages},cores={},threads={}",
         cores / packages,

@@ -84,6 +84,9 @@ pub struct Measurement {
     pub nr_cpus: usize,
     /// The fastest CPU over the slowest: a in the paper's equations.
     pub asymmetry: f64,
+    /// Whether hardware threads share cores. The paper's equations know no such machine.
+    #[serde(default)]
+    pub smt: bool,
     /// The guest kernel's release; empty where there was none.
     pub kernel: String,
     /// What emulated it, as QEMU calls itself.
@@ -163,6 +166,7 @@ pub fn run(
         machine: machine.name().to_string(),
         nr_cpus: machine.nr_cpus(),
         asymmetry: asymmetry(&machine),
+        smt: machine.has_smt(),
         kernel: release,
         qemu,
         version: VERSION.to_string(),

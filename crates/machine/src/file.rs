@@ -10,6 +10,8 @@
 //! capacity = 512
 //! [lab]
 //! mips = 200           # of a CPU with capacity 1024, in millions of instructions a second
+//! smt_gain_percent = 24  # what each further hardware thread that runs adds to a core (24)
+//! hides_smt = false    # whether the guest's kernel takes each hardware thread for a core (false)
 //! ```
 
 use std::io::Read;
@@ -21,7 +23,7 @@ use toml::Spanned;
 
 use crate::cpulist;
 use crate::error::Error;
-use crate::machine::{CapacitySource, Draft, MAX_CAPACITY, Machine};
+use crate::machine::{CapacitySource, Draft, Lab, MAX_CAPACITY, Machine};
 use crate::synthetic;
 
 /// The largest machine file, in bytes. Keeps a wrong path (a disk, a FIFO) from filling the memory.
@@ -37,7 +39,7 @@ struct File {
     topology: Spanned<String>,
     #[serde(default)]
     capacity: Vec<CapacityEntry>,
-    lab: Option<Lab>,
+    lab: Option<LabEntry>,
 }
 
 #[derive(Deserialize)]
@@ -49,8 +51,11 @@ struct CapacityEntry {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Lab {
+struct LabEntry {
     mips: Spanned<u32>,
+    smt_gain_percent: Option<Spanned<u32>>,
+    #[serde(default)]
+    hides_smt: bool,
 }
 
 impl Machine {
@@ -124,16 +129,34 @@ pub(crate) fn parse(text: &str, place: &str) -> Result<Machine, Error> {
     let mut draft = synthetic::draft(topology)
         .map_err(|error| at(file.topology.span(), "topology", error.to_string()))?;
     apply_capacities(&mut draft, &file.capacity, &at)?;
-    if let Some(Lab { mips }) = &file.lab {
-        if !(1..=MAX_MIPS).contains(mips.get_ref()) {
-            let problem = format!("{} is not within 1 and {MAX_MIPS}", mips.get_ref());
-            return Err(at(mips.span(), "lab.mips", problem));
-        }
-        draft.lab_mips = Some(*mips.get_ref());
-    }
+    draft.lab = file.lab.as_ref().map(|entry| lab(entry, &at)).transpose()?;
     draft.name = file.name.into_inner();
     draft.description = file.description.map(Spanned::into_inner).unwrap_or_default();
     draft.build(place)
+}
+
+fn lab(entry: &LabEntry, at: &impl Fn(Range<usize>, &str, String) -> Error) -> Result<Lab, Error> {
+    let mips = *entry.mips.get_ref();
+    if !(1..=MAX_MIPS).contains(&mips) {
+        let problem = format!("{mips} is not within 1 and {MAX_MIPS}");
+        return Err(at(entry.mips.span(), "lab.mips", problem));
+    }
+    if let Some(gain) = entry
+        .smt_gain_percent
+        .as_ref()
+        .filter(|gain| *gain.get_ref() > 100)
+    {
+        let problem = format!("{} is not within 0 and 100", gain.get_ref());
+        return Err(at(gain.span(), "lab.smt_gain_percent", problem));
+    }
+    Ok(Lab {
+        mips,
+        smt_gain_percent: entry
+            .smt_gain_percent
+            .as_ref()
+            .map_or(Lab::SMT_GAIN_PERCENT, |gain| *gain.get_ref()),
+        hides_smt: entry.hides_smt,
+    })
 }
 
 fn apply_capacities(
@@ -212,7 +235,11 @@ mod tests {
     fn a_good_file() {
         let machine = parse(GOOD, "m.toml").unwrap();
         assert_eq!(
-            (machine.name(), machine.description(), machine.lab_mips()),
+            (
+                machine.name(),
+                machine.description(),
+                machine.lab().map(|lab| lab.mips)
+            ),
             ("m", "d", Some(100))
         );
         assert_eq!(
@@ -222,7 +249,7 @@ mod tests {
         assert_eq!(machine.capacity_source(), CapacitySource::MachineFile);
         let plain = parse("name = \"p\"\ntopology = \"core:2\"\n", "p.toml").unwrap();
         assert_eq!(
-            (plain.capacity_source(), plain.lab_mips()),
+            (plain.capacity_source(), plain.lab()),
             (CapacitySource::Assumed, None)
         );
     }
@@ -266,6 +293,11 @@ mod tests {
             "m.toml:6: capacity: the fastest CPU must have 1024, not 1000",
         );
         refuse("= 100", "= 0", "m.toml:11: lab.mips: 0 is not within");
+        refuse(
+            "= 100",
+            "= 100\nsmt_gain_percent = 150",
+            "m.toml:12: lab.smt_gain_percent: 150 is not within",
+        );
         refuse(
             "name = \"m\"",
             "name = \" \"",

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use crate::id::CpuId;
 use crate::level::Level;
-use crate::machine::{Cache, CapacitySource, Cpu, Machine};
+use crate::machine::{Cache, CapacitySource, Cpu, Lab, Machine};
 
 const SCHEMA: &str = "threadwise.topo/1";
 
@@ -24,11 +24,6 @@ struct View<'a> {
     lab: Option<Lab>,
 }
 
-#[derive(Serialize)]
-struct Lab {
-    mips: u32,
-}
-
 impl Serialize for Machine {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let view = View {
@@ -40,7 +35,7 @@ impl Serialize for Machine {
             caches: &self.caches,
             capacity_source: self.capacity_source,
             offline: &self.offline,
-            lab: self.lab_mips.map(|mips| Lab { mips }),
+            lab: self.lab,
         };
         view.serialize(serializer)
     }

@@ -34,5 +34,5 @@ pub use cpulist::CpuListError;
 pub use error::Error;
 pub use id::{CoreId, CpuId, LlcId, MAX_CPUS, NodeId, PackageId};
 pub use level::{Group, Level, names};
-pub use machine::{Cache, CacheKind, CapacitySource, Cpu, MAX_CAPACITY, Machine};
+pub use machine::{Cache, CacheKind, CapacitySource, Cpu, Lab, MAX_CAPACITY, Machine};
 pub use zoo::{ZooEntry, list_zoo};

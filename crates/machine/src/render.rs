@@ -36,8 +36,11 @@ impl Machine {
         if !self.offline.is_empty() {
             parts.push(format!("{} offline", count(self.offline.len(), "CPU")));
         }
-        if let Some(mips) = self.lab_mips {
-            parts.push(format!("{mips} MIPS in the lab"));
+        if let Some(lab) = &self.lab {
+            parts.push(format!("{} MIPS in the lab", lab.mips));
+            if lab.hides_smt {
+                parts.push("SMT hidden from its kernel".to_string());
+            }
         }
         parts.join(", ")
     }

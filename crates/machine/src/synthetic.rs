@@ -58,7 +58,7 @@ pub(crate) fn draft(text: &str) -> Result<Draft, Error> {
         levels,
         caches,
         offline: Vec::new(),
-        lab_mips: None,
+        lab: None,
     })
 }
 

@@ -53,7 +53,7 @@ impl Machine {
             caches: caches.all,
             cpus,
             offline,
-            lab_mips: None,
+            lab: None,
         };
         draft.build(&place)
     }

@@ -275,7 +275,7 @@ proptest! {
         Facts::of(&machine).check().map_err(TestCaseError::fail)?;
         let found: Vec<_> = machine.cpus().iter().map(|cpu| cpu.capacity).collect();
         prop_assert_eq!(found, capacities);
-        prop_assert_eq!(machine.lab_mips(), Some(mips));
+        prop_assert_eq!(machine.lab().unwrap().mips, mips);
         let plain = Machine::from_synthetic(&synthetic(counts)).unwrap();
         prop_assert_eq!(machine.levels(), plain.levels());
     }

@@ -183,6 +183,7 @@ fn simulate(experiment: Experiment) -> Result<Measurement> {
         machine: machine.name().to_string(),
         nr_cpus: machine.nr_cpus(),
         asymmetry: asymmetry(&machine),
+        smt: machine.has_smt(),
         kernel: String::new(),
         qemu: String::new(),
         version: VERSION.to_string(),
@@ -199,7 +200,7 @@ fn prepare(experiment: &Experiment) -> Result<(Machine, u32)> {
             machine.name()
         );
     }
-    let mips = experiment.mips.or(machine.lab_mips()).with_context(|| {
+    let mips = experiment.mips.or(machine.lab().map(|lab| lab.mips)).with_context(|| {
         format!(
             "machine {} has no rate; add mips = 60 to the experiment, or [lab] mips = 60 to the machine's file",
             machine.name()

@@ -23,6 +23,7 @@ fn every_command_explains_itself() {
         &["bench", "synthetic"],
         &["lab", "run"],
         &["lab", "exec"],
+        &["lab", "serve"],
         &["sim", "run"],
         &["model", "table"],
         &["model", "joint"],
@@ -314,7 +315,7 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
     );
     let folder = tempfile::tempdir().unwrap();
     for (what, said) in [
-        ("machine = 'smt-4x2'\nmips = 60", "share cores"),
+        ("machine = 'smt-8'\nmips = 60", "share cores"),
         ("machine = 'smp-8'\nmips = 0", "mips = 0"),
         (
             "machine = 'smp-8'\nmips = 60\n[[scheduler]]\nname = 'fifo'",

@@ -25,6 +25,24 @@ fn governed_cores_have_their_speeds() {
 }
 
 #[test]
+fn hardware_threads_share_the_speed_of_their_core() {
+    // CPUs 0 and 1 are a core, CPU 2 belongs to another; the sibling that is idle takes nothing.
+    let script = r#"
+        on() { busybox taskset $1 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 3 --format json; }
+        on 1
+        on 1 >/tmp/a & A=$!; on 4 >/tmp/b; wait $A; busybox cat /tmp/a /tmp/b
+        on 1 >/tmp/a & A=$!; on 2 >/tmp/b; wait $A; busybox cat /tmp/a /tmp/b
+        "#;
+    let holds = |done: &[f64]| {
+        let share = |at: usize| done[at] / done[0];
+        [1, 2].iter().all(|&at| (0.96..1.04).contains(&share(at)))
+            && [3, 4].iter().all(|&at| (0.59..0.67).contains(&share(at)))
+    };
+    let done = measured_by("work_units", "smt-8", "", script, holds);
+    assert!(holds(&done), "alone, on two cores, on one: {done:?}");
+}
+
+#[test]
 fn what_a_program_leaves_running_is_ended() {
     stdout(run(
         "",

@@ -133,3 +133,32 @@ fn a_parallel_program_keeps_all_cpus_of_an_unequal_machine_busy() {
         );
     }
 }
+
+/// The work of the one of four serial programs on four cores that gets least, over that of one alone; of three times.
+fn least_of_four(machine: &str, scheduler: &str, holds: impl Fn(f64) -> bool) -> f64 {
+    let script = r#"
+        serial --duration 2 --format json
+        for i in 1 2 3; do
+            for p in 1 2 3 4; do serial --duration 2 --format json >/tmp/$p & done; wait
+            busybox cat /tmp/1 /tmp/2 /tmp/3 /tmp/4
+        done
+        "#;
+    let least = |done: &[f64]| done.iter().copied().fold(done[0], f64::min) / done[0];
+    least(&measured_by("work_units", machine, scheduler, script, |done| {
+        done.len() == 13 && holds(least(done))
+    }))
+}
+
+#[test]
+fn no_two_threads_share_a_core_while_one_is_idle() {
+    for (machine, scheduler) in [
+        ("smt-8", "scx_threadwise"),
+        ("smt-8-hidden", "scx_threadwise --machine smt-8-hidden"),
+    ] {
+        let least = least_of_four(machine, scheduler, |least| least > 0.93);
+        assert!(least > 0.93, "{machine}: {least} of a core");
+    }
+    // Who is not told has two threads on one core sooner or later.
+    let untold = least_of_four("smt-8-hidden", "scx_threadwise", |least| least < 0.8);
+    assert!(untold < 0.8, "{untold} of a core without knowing them");
+}
