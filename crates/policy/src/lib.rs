@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 mod ffi {
-    use super::{Place, RawGroup, Run, Task, Tunables};
+    use super::{Place, RawGroup, Run, Seat, Task, Tunables};
 
     unsafe extern "C" {
         pub fn tw_native_ready_add(group: *const RawGroup) -> u32;
@@ -20,6 +20,8 @@ mod ffi {
         pub safe fn tw_native_turn_is_over(since: u32, now: u32, turn_ns: u64) -> u32;
         pub safe fn tw_native_is_faster(capacity: u32, than: u32) -> u32;
         pub safe fn tw_native_moves_up(class: u32, here: u32, there: &Place) -> u32;
+        pub safe fn tw_native_seat_rank(seat: &Seat) -> u32;
+        pub safe fn tw_native_capacity_beside(capacity: u32, shared: u32) -> u32;
         pub safe fn tw_native_class_of(
             ready: u32,
             bound_kernel_thread: u32,
@@ -153,6 +155,30 @@ impl Place {
     pub fn attracts(&self, class: Class, here: u32) -> bool {
         ffi::tw_native_moves_up(class as u32, here, self) != 0
     }
+}
+
+/// An idle CPU as a task sees it that may share its core (`struct tw_seat`).
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Seat {
+    /// Whether another hardware thread of its core runs.
+    pub shared: bool,
+    /// Whether the task ran there last.
+    pub same_cpu: bool,
+    /// Whether the task ran on its core last.
+    pub same_core: bool,
+}
+
+impl Seat {
+    /// The task takes the idle CPU of the least rank.
+    pub fn rank(&self) -> u32 {
+        ffi::tw_native_seat_rank(self)
+    }
+}
+
+/// What a hardware thread of this capacity has beside others of its core.
+pub fn capacity_beside(capacity: u32, shared: bool) -> u32 {
+    ffi::tw_native_capacity_beside(capacity, u32::from(shared))
 }
 
 /// What a task is to the ordering (`enum tw_class`).

@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    CAPACITY_ONE, Class, Group, Place, Run, Task, Tunables, is_faster, makes_room, phase_began, phase_ended,
-    stamp, turn_is_over, vtime_charge,
+    CAPACITY_ONE, Class, Group, Place, Run, Seat, Task, Tunables, capacity_beside, is_faster, makes_room,
+    phase_began, phase_ended, stamp, turn_is_over, vtime_charge,
 };
 
 const MS: u64 = 1_000_000;
@@ -448,5 +448,46 @@ proptest! {
         let at = |class: usize, vtime| task_among(nr_waiting, CLASSES[class], vtime);
         let (x, y, t) = (at(ca, a), at(cb, a.wrapping_add(lead)), tunables());
         prop_assert_eq!(t.goes_first(&x, &y), (t.key(&x).wrapping_sub(t.key(&y)) as i64) < 0);
+    }
+}
+
+#[test]
+fn whole_cores_come_before_siblings_and_the_one_that_was_left_first() {
+    let rank = |shared, same_cpu, same_core| {
+        Seat {
+            shared,
+            same_cpu,
+            same_core,
+        }
+        .rank()
+    };
+    let ranks = [
+        rank(false, true, true),
+        rank(false, false, true),
+        rank(false, false, false),
+        rank(true, true, true),
+        rank(true, false, true),
+        rank(true, false, false),
+    ];
+    assert!(ranks.is_sorted_by(|a, b| a < b), "{ranks:?}");
+    assert_eq!(ranks[0], 0, "the search may end there");
+}
+
+#[test]
+fn a_task_leaves_a_core_that_it_shares_for_one_that_is_idle() {
+    let whole = Place {
+        capacity: CAPACITY_ONE,
+        idle: true,
+        class: Class::Kernel,
+    };
+    for class in [Class::Serial, Class::Senior, Class::Parallel] {
+        assert!(whole.attracts(class, capacity_beside(CAPACITY_ONE, true)));
+        assert!(!whole.attracts(class, capacity_beside(CAPACITY_ONE, false)));
+        // But not for a core that is slower than half of a fast one.
+        let slow = Place {
+            capacity: CAPACITY_ONE / 2,
+            ..whole
+        };
+        assert!(!slow.attracts(class, capacity_beside(CAPACITY_ONE, true)));
     }
 }

@@ -7,6 +7,7 @@
 #[allow(clippy::all, missing_docs)]
 mod bpf_intf;
 mod bpf_skel;
+mod cores;
 mod options;
 mod record;
 mod scheduler;

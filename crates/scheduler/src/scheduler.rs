@@ -19,6 +19,7 @@ use threadwise_machine::Machine;
 
 use crate::bpf_intf;
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
+use crate::cores::Cores;
 use crate::options::{Fault, Options};
 use crate::record::{self, Recorder};
 use crate::speeds::Speeds;
@@ -138,7 +139,11 @@ impl<'a> Scheduler<'a> {
             _ => BOOST_SHARES,
         };
         let machine = machine(options)?;
+        let cores = Cores::of(&machine);
         rodata.has_smt = machine.has_smt();
+        rodata.hidden_smt = machine.has_smt() && !Machine::load("host")?.has_smt();
+        rodata.siblings.copy_from_slice(&cores.siblings);
+        rodata.core_first.copy_from_slice(&cores.first);
         let speeds = Speeds::of(&machine);
         rodata.capacities.copy_from_slice(&speeds.capacities);
         rodata.nr_faster = speeds.faster.len() as u32;
@@ -149,8 +154,8 @@ impl<'a> Scheduler<'a> {
         let flags = &mut skel.struct_ops.threadwise_ops_mut().flags;
         // Who wakes a task that is still switching away from its CPU leaves it to that one, and does not spin until then.
         *flags |= *compat::SCX_OPS_ALLOW_QUEUED_WAKEUP;
-        if rodata.nr_faster > 0 {
-            // A task that would go on alone is enqueued all the same, which is how it leaves a slow CPU.
+        if rodata.nr_faster > 0 || rodata.has_smt {
+            // A task that would go on alone is enqueued all the same, which is how it leaves for a better CPU.
             *flags |= *compat::SCX_OPS_ENQ_LAST;
         }
         let recorder = options

@@ -16,10 +16,12 @@
 #include <scx/common.bpf.h>
 #include "intf.h"
 #include "../../../../policy/order.h"
+#include "../../../../policy/smt.h"
 #include "../../../../policy/speed.h"
 #include "state.bpf.h"
 #include "queues.bpf.h"
 #include "rotation.bpf.h"
+#include "smt.bpf.h"
 #include "speed.bpf.h"
 
 char _license[] SEC("license") = "GPL";
@@ -54,13 +56,28 @@ static bool select_faster(struct task_struct *p, s32 *cpu)
 }
 
 /*
- * Claims the CPU that a task ran on if it is idle. The kernel's own search begins with that too, 110
- * instructions later, but for where siblings share cores: there it looks for a whole core first.
+ * Claims an idle CPU for a task that wakes up, or -1. The kernel's own search begins with the CPU that it ran
+ * on too, 110 instructions later, but for where siblings share cores: there it looks for a whole core first.
  */
-static bool claim_prev(const struct task_struct *p, s32 prev_cpu)
+static s32 claim_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	return !has_smt && bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) &&
-	       scx_bpf_test_and_clear_cpu_idle(prev_cpu);
+	if (hidden_smt)
+		return claim_seat(p, prev_cpu, false);
+	if (!has_smt && bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) &&
+	    scx_bpf_test_and_clear_cpu_idle(prev_cpu))
+		return prev_cpu;
+	return scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, p->cpus_ptr, 0);
+}
+
+/* A better CPU than `cpu` to which a task of this class goes, or -1. It is claimed, or has to be `taken`. */
+static s32 find_better(struct task_struct *p, enum tw_class class, s32 cpu, bool *taken)
+{
+	s32 better = nr_faster ? find_faster(p, class, capacity_of(cpu), taken) : -1;
+
+	if (better >= 0 || !has_smt)
+		return better;
+	*taken = false;
+	return find_whole_core(p, class, cpu);
 }
 
 s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -71,8 +88,7 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 		return cpu;
 	if (queues_all())
 		return prev_cpu;
-	cpu = claim_prev(p, prev_cpu) ? prev_cpu :
-					scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, p->cpus_ptr, 0);
+	cpu = claim_idle(p, prev_cpu, wake_flags);
 	if (cpu < 0)
 		return prev_cpu;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, free_slice(), SCX_ENQ_IMMED);
@@ -120,6 +136,8 @@ static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
 		return false;
 	if (nr_faster)
 		cpu = find_faster(p, class_of(p), 0, &taken);
+	if (cpu < 0 && hidden_smt)
+		cpu = claim_seat(p, own, false);
 	if (cpu < 0 && scx_bpf_test_and_clear_cpu_idle(own))
 		cpu = own;
 	if (cpu < 0 && p->nr_cpus_allowed > 1)
@@ -133,7 +151,7 @@ static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
 void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	bool taken, direct, wakes = enq_flags & SCX_ENQ_WAKEUP;
-	s32 cpu = scx_bpf_task_cpu(p), victim, faster;
+	s32 cpu = scx_bpf_task_cpu(p), victim, better;
 	struct cpu_ctx *cctx;
 	struct task_ctx *tctx;
 	struct tw_task task;
@@ -158,16 +176,16 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	/* One that was sent back from a local queue would be sent to the same CPU again. */
 	direct = !(enq_flags & SCX_ENQ_REENQ) && fault != TW_FAULT_STALL;
-	if (nr_faster && direct) {
+	if (cpus_differ() && direct) {
 		/* What it decided before it slept is stale. */
-		faster = wakes ? -1 : (s32)tctx->leaves_for - 1;
+		better = wakes ? -1 : (s32)tctx->leaves_for - 1;
 		taken = tctx->takes;
 		tctx->leaves_for = 0;
-		if (faster < 0)
-			faster = find_faster(p, task.class, capacity_of(cpu), &taken);
-		if (faster >= 0 && bpf_cpumask_test_cpu(faster, p->cpus_ptr)) {
+		if (better < 0)
+			better = find_better(p, task.class, cpu, &taken);
+		if (better >= 0 && bpf_cpumask_test_cpu(better, p->cpus_ptr)) {
 			count(cctx, TW_STAT_MOVED_UP);
-			insert_on(p, faster, taken, enq_flags);
+			insert_on(p, better, taken, enq_flags);
 			return;
 		}
 		if (enq_flags & SCX_ENQ_LAST) {
@@ -257,7 +275,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	struct task_ctx *tctx;
 	struct tw_task task;
 	bool taken;
-	s32 from, faster;
+	s32 from, better;
 
 	if (!cctx || fault == TW_FAULT_STALL)
 		return;
@@ -271,18 +289,18 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	charge(prev, tctx, false, &task);
 	/* One that is exiting would not be enqueued. */
-	if (nr_faster && !(prev->flags & PF_EXITING)) {
-		faster = find_faster(prev, task.class, capacity_of(cpu), &taken);
-		if (faster >= 0) {
+	if (cpus_differ() && !(prev->flags & PF_EXITING)) {
+		better = find_better(prev, task.class, cpu, &taken);
+		if (better >= 0) {
 			/*
 			 * Without a slice it is enqueued, and goes there, unless migration is disabled for
 			 * it. The kick has a CPU that was claimed and gets nobody say again that it is idle.
 			 */
-			tctx->leaves_for = faster + 1;
+			tctx->leaves_for = better + 1;
 			tctx->takes = taken;
 			scx_bpf_task_set_slice(prev, 0);
 			if (!taken)
-				scx_bpf_kick_cpu(faster, SCX_KICK_IDLE);
+				scx_bpf_kick_cpu(better, SCX_KICK_IDLE);
 			dispatch_idle(cctx, cpu);
 			return;
 		}
