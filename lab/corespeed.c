@@ -145,7 +145,7 @@ static struct qemu_plugin_scoreboard *counts;
 static uint64_t quantum = 20000;
 /* By core. */
 static uint32_t nr_running[MAX_VCPUS];
-/* By how many times longer an instruction takes beside so many others of the core, in thousandths. */
+/* How much longer an instruction takes where so many of a core's vCPUs run, in thousandths. */
 static uint64_t slowdown[MAX_VCPUS + 1];
 
 static uint64_t now_ps(void)
@@ -387,7 +387,8 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
 
 	for (uint32_t i = 0; i < MAX_VCPUS; i++)
 		vcpus[i].core = i;
-	slowdown[0] = slowdown[1] = 1000;
+	for (uint32_t i = 0; i <= MAX_VCPUS; i++)
+		slowdown[i] = 1000;
 	if (!info->system_emulation || info->system.max_vcpus > MAX_VCPUS)
 		return fail("needs a whole machine of at most 256 vCPUs", info->target_name);
 	for (int i = 0; i < argc; i++) {

@@ -7,16 +7,10 @@
 #ifndef TW_SMT_H
 #define TW_SMT_H
 
-#include "types.h"
+#include "order.h"
 
 /* Idle CPUs that one wake-up looks at, at most, where the kernel does not know which share a core. */
 #define TW_IDLE_SCAN 64
-
-/*
- * What a hardware thread has of its core beside others that run: two together are about 1.24 times as fast
- * as one (smt_gain_percent in crates/machine).
- */
-#define TW_SHARED_PERCENT 62
 
 /* A CPU on which nothing runs, as a task sees it. */
 struct tw_seat {
@@ -26,23 +20,32 @@ struct tw_seat {
 	bool same_cpu;
 	/* The task ran on its core last. */
 	bool same_core;
+	/* It is the one hardware thread by which its core is claimed, if that is idle. */
+	bool first;
 };
 
-/* In which order a task takes idle CPUs, the least first. */
-static inline u32 tw_seat_rank(const struct tw_seat *seat)
+/* No seat is better; none at all. */
+#define TW_SEAT_BEST 0
+#define TW_SEAT_NONE (~0U)
+
+/*
+ * In which order a task takes idle CPUs, the least first; with `whole` it takes none whose core is shared. Of
+ * an idle core that it did not leave it takes the first hardware thread only: two tasks that look at the same
+ * time then want the same one, and not two of one core.
+ */
+static inline u32 tw_seat_rank(const struct tw_seat *seat, bool whole)
 {
 	u32 distance = seat->same_cpu ? 0 : seat->same_core ? 1 : 2;
 
-	return seat->shared ? 3 + distance : distance;
+	if (seat->shared)
+		return whole ? TW_SEAT_NONE : 3 + distance;
+	return seat->same_core || seat->first ? distance : TW_SEAT_NONE;
 }
 
-/* No seat is better. */
-#define TW_SEAT_BEST 0
-
-/* The capacity of a CPU whose core another hardware thread uses, or not. */
-static inline u32 tw_capacity_beside(u32 capacity, bool shared)
+/* Whether a task of this class leaves a core that it shares for one that is idle. */
+static inline bool tw_leaves_core(enum tw_class class, bool shared)
 {
-	return shared ? capacity * TW_SHARED_PERCENT / 100 : capacity;
+	return shared && class != TW_CLASS_KERNEL;
 }
 
 #endif /* TW_SMT_H */

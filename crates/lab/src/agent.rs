@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -65,6 +65,10 @@ fn serve() -> io::Result<()> {
             message: error.to_string(),
         });
         answer(&mut port, &response)?;
+        // After the answer: what was measured ended with the programs.
+        if matches!(request, Request::Run { .. }) {
+            end_leftovers(&mut scheduler)?;
+        }
     }
     Ok(())
 }
@@ -102,11 +106,9 @@ fn carry_out(request: &Request, scheduler: &mut Option<Scheduler>) -> io::Result
             start_delay_ns,
         } => {
             let outputs = run_together(commands, *start_delay_ns, scheduler)?;
-            let scheduler_lost = scheduler.as_ref().and_then(lost);
-            end_leftovers(scheduler)?;
             Ok(Response::Ran {
                 outputs,
-                scheduler_lost,
+                scheduler_lost: scheduler.as_ref().and_then(lost),
             })
         }
         Request::Symbols => Ok(Response::Symbols {
@@ -228,34 +230,58 @@ fn reap(scheduler: &mut Option<Scheduler>, options: i32) -> io::Result<Option<(i
 
 /// Ends what programs left running, schedulers too, so that whoever comes next has the machine for itself.
 fn end_leftovers(scheduler: &mut Option<Scheduler>) -> io::Result<()> {
-    let mut spared = vec![std::process::id() as i32];
-    spared.extend(scheduler.as_ref().map(|scheduler| scheduler.child.id() as i32));
     loop {
-        let left: Vec<i32> = processes()?.filter(|pid| !spared.contains(pid)).collect();
-        for &pid in &left {
+        let spared = scheduler
+            .as_ref()
+            .filter(|scheduler| scheduler.ended.is_none())
+            .map(|scheduler| scheduler.child.id() as i32);
+        let left: Vec<Process> = processes()?
+            .filter(|process| process.id != 1 && Some(process.group) != spared)
+            .collect();
+        for process in &left {
             // SAFETY: kill has no memory to get wrong; a process that is gone is what is wanted.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
+            unsafe { libc::kill(process.id, libc::SIGKILL) };
         }
         // Without children there is nothing to reap.
         while let Ok(Some(_)) = reap(scheduler, libc::WNOHANG) {}
         // A scheduler that a program started goes with its process, but not at once.
-        if left.is_empty() && (scheduler.is_some() || read_trimmed(STATE) == "disabled") {
+        let none_attached = || ["disabled", ""].contains(&read_trimmed(STATE).as_str());
+        if left.is_empty() && (spared.is_some() || none_attached()) {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// The processes that have a command line: neither threads of the kernel nor zombies.
-fn processes() -> io::Result<impl Iterator<Item = i32>> {
+struct Process {
+    id: i32,
+    group: i32,
+}
+
+/// The processes of user space that still have a thread.
+fn processes() -> io::Result<impl Iterator<Item = Process>> {
     let entries = fs::read_dir("/proc")?;
     Ok(entries.flatten().filter_map(|entry| {
-        let pid = entry.file_name().to_str()?.parse().ok()?;
-        let command = fs::read(entry.path().join("cmdline")).ok()?;
-        (!command.is_empty()).then_some(pid)
+        let id = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let group = group_of_running(&stat)?;
+        Some(Process { id, group })
     }))
 }
 
+/// The process group in /proc/PID/stat (proc(5)); none of a kernel thread, or of a process that has ended.
+fn group_of_running(stat: &str) -> Option<i32> {
+    /// include/linux/sched.h
+    const PF_KTHREAD: u64 = 0x0020_0000;
+    // The name in parentheses may hold anything. After it: state, parent, group, ..., the 7th flags, the 18th threads.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    let (flags, nr_threads) = (number(6)?, number(17)?);
+    let ended = ["Z", "X"].contains(fields.first()?) && nr_threads <= 1;
+    (flags & PF_KTHREAD == 0 && !ended).then(|| fields[2].parse().ok())?
+}
+
+/// Starts a program in a process group of its own, with whatever that starts.
 fn spawn(command: &[String], stdout: File, stderr: File) -> io::Result<Child> {
     let (program, arguments) = command
         .split_first()
@@ -267,6 +293,7 @@ fn spawn(command: &[String], stdout: File, stderr: File) -> io::Result<Child> {
         .stdin(Stdio::null())
         .stdout(stdout)
         .stderr(stderr)
+        .process_group(0)
         .spawn()
         .map_err(|error| io::Error::other(format!("cannot start {program}: {error}")))
 }
@@ -337,4 +364,29 @@ fn power_off() -> ! {
         libc::reboot(libc::LINUX_REBOOT_CMD_POWER_OFF);
     }
     panic!("power-off failed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_have_a_group_while_a_thread_of_theirs_lives() {
+        let stat = |state: &str, flags: u32, nr_threads: u32| {
+            let line = format!("7 (a) b) {state} 1 5 5 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 {nr_threads} 0 99");
+            group_of_running(&line)
+        };
+        assert_eq!(stat("S", 0x40_0100, 1), Some(5));
+        assert_eq!(stat("S", 0x20_8040, 1), None, "a thread of the kernel");
+        assert_eq!(stat("Z", 0x40_0100, 1), None, "ended");
+        assert_eq!(
+            stat("Z", 0x40_0100, 3),
+            Some(5),
+            "only its first thread has ended"
+        );
+        assert_eq!(group_of_running("garbage"), None);
+        let own = fs::read_to_string("/proc/self/stat").unwrap();
+        // SAFETY: it has no preconditions.
+        assert_eq!(group_of_running(&own), Some(unsafe { libc::getpgrp() }));
+    }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::guest::Guest;
 use crate::protocol::{Request, Response};
+use crate::run::SCHEDULER_DEADLINE;
 
 /// A command to carry out.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -18,7 +19,7 @@ pub struct Job {
     pub scheduler: Vec<String>,
     /// Program and arguments.
     pub command: Vec<String>,
-    /// Give up after so many seconds.
+    /// Give up if the command takes longer than so many seconds.
     #[serde(default = "default_deadline_s")]
     pub deadline_s: u64,
     /// Whether the CPUs have the machine's speed meanwhile, or are as fast as the host can, where no speed matters.
@@ -62,21 +63,38 @@ pub struct SchedulerEnd {
     pub log: String,
 }
 
-/// Carries a command out. Whatever it leaves running is ended.
+/// Carries a command out. Whatever it leaves running is ended, and its scheduler is stopped.
 ///
 /// # Errors
-/// If the scheduler cannot be attached, and as [`Guest::ask`].
+/// If the scheduler cannot be attached or the command cannot be started, and as [`Guest::ask`].
 pub fn exec(guest: &mut Guest, job: &Job) -> Result<Done, Error> {
-    let deadline = Duration::from_secs(job.deadline_s);
-    if !job.scheduler.is_empty() {
-        let command = job.scheduler.clone();
-        guest.ask(&Request::StartScheduler { command }, deadline)?;
+    if job.scheduler.is_empty() {
+        return Ok(run(guest, job)?.0);
     }
+    let command = job.scheduler.clone();
+    guest.ask(&Request::StartScheduler { command }, SCHEDULER_DEADLINE)?;
+    match run(guest, job) {
+        Ok((done, thrown_out)) => Ok(Done {
+            scheduler: Some(stop(guest, thrown_out)?),
+            ..done
+        }),
+        // The guest goes on, and whoever is next asks for another scheduler.
+        Err(error @ Error::InGuest(_)) => {
+            stop(guest, false)?;
+            Err(error)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Runs the command under whatever scheduler there is, and says whether that was thrown out.
+fn run(guest: &mut Guest, job: &Job) -> Result<(Done, bool), Error> {
     guest.governed = job.governed;
     let request = Request::Run {
         commands: vec![job.command.clone()],
         start_delay_ns: 0,
     };
+    let deadline = Duration::from_secs(job.deadline_s);
     let (response, counted, _) = guest.ask_counting(&request, Duration::ZERO, deadline)?;
     let Response::Ran {
         mut outputs,
@@ -90,22 +108,19 @@ pub fn exec(guest: &mut Guest, job: &Job) -> Result<Done, Error> {
     let output = outputs
         .pop()
         .ok_or_else(|| Error::InGuest("nothing ran".into()))?;
-    let scheduler = match job.scheduler.is_empty() {
-        true => None,
-        false => Some(stop(guest, scheduler_lost.is_some(), deadline)?),
-    };
-    Ok(Done {
+    let done = Done {
         status: output.status,
         stdout: output.stdout,
         stderr: output.stderr,
         elapsed_ns: output.elapsed_ns,
         lost: counted.lost_share(),
-        scheduler,
-    })
+        scheduler: None,
+    };
+    Ok((done, scheduler_lost.is_some()))
 }
 
-fn stop(guest: &mut Guest, thrown_out: bool, deadline: Duration) -> Result<SchedulerEnd, Error> {
-    match guest.ask(&Request::StopScheduler, deadline)? {
+fn stop(guest: &mut Guest, thrown_out: bool) -> Result<SchedulerEnd, Error> {
+    match guest.ask(&Request::StopScheduler, SCHEDULER_DEADLINE)? {
         Response::SchedulerStopped { log, status } => Ok(SchedulerEnd {
             thrown_out,
             status,

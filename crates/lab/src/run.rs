@@ -30,7 +30,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// From the request to the start of the programs: enough to load them at 20 MIPS.
 const START_DELAY: Duration = Duration::from_millis(1000);
-const SCHEDULER_DEADLINE: Duration = Duration::from_secs(120);
+/// Attaching or stopping a scheduler takes seconds.
+pub(crate) const SCHEDULER_DEADLINE: Duration = Duration::from_secs(120);
 /// Programs that are not synthetic may take this long.
 const COMMAND_DEADLINE: Duration = Duration::from_secs(300);
 

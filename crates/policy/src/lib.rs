@@ -20,8 +20,8 @@ mod ffi {
         pub safe fn tw_native_turn_is_over(since: u32, now: u32, turn_ns: u64) -> u32;
         pub safe fn tw_native_is_faster(capacity: u32, than: u32) -> u32;
         pub safe fn tw_native_moves_up(class: u32, here: u32, there: &Place) -> u32;
-        pub safe fn tw_native_seat_rank(seat: &Seat) -> u32;
-        pub safe fn tw_native_capacity_beside(capacity: u32, shared: u32) -> u32;
+        pub safe fn tw_native_seat_rank(seat: &Seat, whole: u32) -> u32;
+        pub safe fn tw_native_leaves_core(class: u32, shared: u32) -> u32;
         pub safe fn tw_native_class_of(
             ready: u32,
             bound_kernel_thread: u32,
@@ -167,18 +167,22 @@ pub struct Seat {
     pub same_cpu: bool,
     /// Whether the task ran on its core last.
     pub same_core: bool,
+    /// Whether it is the hardware thread by which its core is claimed, if that is idle.
+    pub first: bool,
 }
 
 impl Seat {
-    /// The task takes the idle CPU of the least rank.
-    pub fn rank(&self) -> u32 {
-        ffi::tw_native_seat_rank(self)
+    /// The task takes the idle CPU of the least rank, and not one that has none; with `whole` only one whose core is idle.
+    pub fn rank(&self, whole: bool) -> Option<u32> {
+        Some(ffi::tw_native_seat_rank(self, u32::from(whole))).filter(|&rank| rank != u32::MAX)
     }
 }
 
-/// What a hardware thread of this capacity has beside others of its core.
-pub fn capacity_beside(capacity: u32, shared: bool) -> u32 {
-    ffi::tw_native_capacity_beside(capacity, u32::from(shared))
+impl Class {
+    /// Whether a task of this class leaves its core, shared or not, for one that is idle.
+    pub fn leaves_core(self, shared: bool) -> bool {
+        ffi::tw_native_leaves_core(self as u32, u32::from(shared)) != 0
+    }
 }
 
 /// What a task is to the ordering (`enum tw_class`).

@@ -8,7 +8,7 @@ _Static_assert(sizeof(struct tw_group) == 8, "crates/policy/src/lib.rs has the s
 _Static_assert(sizeof(struct tw_tunables) == 64, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_task) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_run) == 32, "crates/policy/src/lib.rs has the same layout");
-_Static_assert(sizeof(struct tw_seat) == 3, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_seat) == 4, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_place) == 12, "crates/policy/src/lib.rs has the same layout");
 
 u32 tw_native_ready_add(struct tw_group *group)
@@ -61,14 +61,14 @@ u32 tw_native_moves_up(u32 class, u32 here, const struct tw_place *there)
 	return tw_moves_up(class, here, there);
 }
 
-u32 tw_native_seat_rank(const struct tw_seat *seat)
+u32 tw_native_seat_rank(const struct tw_seat *seat, u32 whole)
 {
-	return tw_seat_rank(seat);
+	return tw_seat_rank(seat, whole);
 }
 
-u32 tw_native_capacity_beside(u32 capacity, u32 shared)
+u32 tw_native_leaves_core(u32 class, u32 shared)
 {
-	return tw_capacity_beside(capacity, shared);
+	return tw_leaves_core(class, shared);
 }
 
 u64 tw_native_vtime_charge(u64 vtime, u64 ran_ns, u32 weight, u32 capacity)

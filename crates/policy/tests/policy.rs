@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    CAPACITY_ONE, Class, Group, Place, Run, Seat, Task, Tunables, capacity_beside, is_faster, makes_room,
-    phase_began, phase_ended, stamp, turn_is_over, vtime_charge,
+    CAPACITY_ONE, Class, Group, Place, Run, Seat, Task, Tunables, is_faster, makes_room, phase_began,
+    phase_ended, stamp, turn_is_over, vtime_charge,
 };
 
 const MS: u64 = 1_000_000;
@@ -453,41 +453,35 @@ proptest! {
 
 #[test]
 fn whole_cores_come_before_siblings_and_the_one_that_was_left_first() {
-    let rank = |shared, same_cpu, same_core| {
-        Seat {
-            shared,
-            same_cpu,
-            same_core,
-        }
-        .rank()
+    let seat = |shared, same_cpu, same_core, first| Seat {
+        shared,
+        same_cpu,
+        same_core,
+        first,
     };
-    let ranks = [
-        rank(false, true, true),
-        rank(false, false, true),
-        rank(false, false, false),
-        rank(true, true, true),
-        rank(true, false, true),
-        rank(true, false, false),
+    let seats = [
+        seat(false, true, true, false),
+        seat(false, false, true, false),
+        seat(false, false, false, true),
+        seat(true, true, true, false),
+        seat(true, false, true, true),
+        seat(true, false, false, true),
     ];
-    assert!(ranks.is_sorted_by(|a, b| a < b), "{ranks:?}");
-    assert_eq!(ranks[0], 0, "the search may end there");
+    let ranks = seats.map(|seat| seat.rank(false));
+    assert!(
+        ranks.is_sorted_by(|a, b| a < b) && ranks[0] == Some(0),
+        "{ranks:?}"
+    );
+    // The second hardware thread of an idle core, and with `whole` any of a shared one.
+    assert_eq!(seat(false, false, false, false).rank(false), None);
+    assert!(seats[..3].iter().all(|seat| seat.rank(true) == seat.rank(false)));
+    assert!(seats[3..].iter().all(|seat| seat.rank(true).is_none()));
 }
 
 #[test]
-fn a_task_leaves_a_core_that_it_shares_for_one_that_is_idle() {
-    let whole = Place {
-        capacity: CAPACITY_ONE,
-        idle: true,
-        class: Class::Kernel,
-    };
+fn a_task_leaves_a_core_that_it_shares_but_a_bound_kernel_thread_does_not() {
     for class in [Class::Serial, Class::Senior, Class::Parallel] {
-        assert!(whole.attracts(class, capacity_beside(CAPACITY_ONE, true)));
-        assert!(!whole.attracts(class, capacity_beside(CAPACITY_ONE, false)));
-        // But not for a core that is slower than half of a fast one.
-        let slow = Place {
-            capacity: CAPACITY_ONE / 2,
-            ..whole
-        };
-        assert!(!slow.attracts(class, capacity_beside(CAPACITY_ONE, true)));
+        assert!(class.leaves_core(true) && !class.leaves_core(false));
     }
+    assert!(!Class::Kernel.leaves_core(true));
 }

@@ -37,8 +37,8 @@ pub struct Metrics {
     /// Slices that were renewed because nobody who waited came first.
     #[stat(desc = "Slices renewed because nobody who waited came first")]
     pub kept: u64,
-    /// Tasks that went to a faster CPU, in place of another or because it was idle.
-    #[stat(desc = "Tasks that went to a faster CPU")]
+    /// Tasks that went to a faster CPU, in place of another or because it was idle, or to an idle core from a shared one.
+    #[stat(desc = "Tasks that went to a faster CPU, or to an idle core from a shared one")]
     pub moved_up: u64,
     /// Times that a parallel program became the senior one.
     #[stat(desc = "Times that a parallel program became the senior one")]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The command line as far as it needs no kernel; the rest is in `crates/threadwise/tests/guest.rs`.
+//! The command line as far as it needs no kernel; the rest is in `crates/threadwise/tests/guest/`.
 
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 

@@ -106,8 +106,9 @@ pub struct ExecOptions {
 ///    "scheduler": {"thrown_out": false, "status": 0, "log": "..."}}
 ///
 /// where `lost` is the share of the machine's time that the host could not deliver: above 0.01, compare no speeds.
-/// Without "scheduler" it is the kernel's; with "governed": false the CPUs are as fast as the host can. A line that cannot be carried out is answered by {"error": "..."}; a guest
-/// that panics, or does not finish within the deadline, ends all.
+/// Without "scheduler" it is the kernel's; with "governed": false the CPUs are as fast as the host can. A line that
+/// cannot be carried out is answered by {"error": "..."}; a guest that panics, or does not finish the command within the
+/// deadline, ends all.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct ServeOptions {

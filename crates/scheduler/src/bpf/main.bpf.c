@@ -61,8 +61,10 @@ static bool select_faster(struct task_struct *p, s32 *cpu)
  */
 static s32 claim_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	if (hidden_smt)
-		return claim_seat(p, prev_cpu, false);
+	s32 seat = hidden_smt ? claim_seat(p, prev_cpu, false) : -1;
+
+	if (seat >= 0)
+		return seat;
 	if (!has_smt && bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) &&
 	    scx_bpf_test_and_clear_cpu_idle(prev_cpu))
 		return prev_cpu;
@@ -72,12 +74,11 @@ static s32 claim_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 /* A better CPU than `cpu` to which a task of this class goes, or -1. It is claimed, or has to be `taken`. */
 static s32 find_better(struct task_struct *p, enum tw_class class, s32 cpu, bool *taken)
 {
-	s32 better = nr_faster ? find_faster(p, class, capacity_of(cpu), taken) : -1;
-
-	if (better >= 0 || !has_smt)
-		return better;
+	/* Where cores differ too, leaving one that is shared for a slow one would be no gain. */
+	if (nr_faster)
+		return find_faster(p, class, capacity_of(cpu), taken);
 	*taken = false;
-	return find_whole_core(p, class, cpu);
+	return has_smt ? find_whole_core(p, class, cpu) : -1;
 }
 
 s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -136,8 +137,8 @@ static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
 		return false;
 	if (nr_faster)
 		cpu = find_faster(p, class_of(p), 0, &taken);
-	if (cpu < 0 && hidden_smt)
-		cpu = claim_seat(p, own, false);
+	if (cpu < 0 && has_smt && p->nr_cpus_allowed > 1)
+		cpu = claim_whole_core(p, own);
 	if (cpu < 0 && scx_bpf_test_and_clear_cpu_idle(own))
 		cpu = own;
 	if (cpu < 0 && p->nr_cpus_allowed > 1)
@@ -289,6 +290,8 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	charge(prev, tctx, false, &task);
 	/* One that is exiting would not be enqueued. */
+	/* The kernel may not have enqueued it when it was to leave. */
+	tctx->leaves_for = 0;
 	if (cpus_differ() && !(prev->flags & PF_EXITING)) {
 		better = find_better(prev, task.class, cpu, &taken);
 		if (better >= 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which hardware threads have their core for themselves. Where the kernel knows which of them share one, it
- * finds whole cores for tasks that wake up; where it does not (virtual machines that hide it), this does.
+ * Whole cores for tasks on machines whose hardware threads share cores. Where the kernel knows which do, its
+ * own search finds them; where it does not (virtual machines that hide it), this does.
  */
 #ifndef TW_SMT_BPF_H
 #define TW_SMT_BPF_H
@@ -39,38 +39,25 @@ __noinline bool sibling_runs(s32 cpu, const struct cpumask *idle __arg_trusted)
 	return false;
 }
 
-static bool shares_core(s32 cpu)
-{
-	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
-	bool shares = sibling_runs(cpu, idle);
-
-	scx_bpf_put_idle_cpumask(idle);
-	return shares;
-}
-
-/*
- * The best of the idle CPUs for a task that ran on `prev`, or -1. With `whole` only one whose core is idle.
- * Of another idle core the first hardware thread is taken: two that look at the same time want the same bit,
- * and do not both move to one core.
+/* The best of the idle CPUs for a task that ran on `prev`, or -1. With `whole` only one whose core is idle.
  */
 static s32 best_seat(const struct task_struct *p, s32 prev, const struct cpumask *idle, bool whole)
 {
-	u32 i, nr = nr_cpus < TW_IDLE_SCAN ? nr_cpus : TW_IDLE_SCAN, best_rank = ~0U;
+	u32 i, nr = nr_cpus < TW_IDLE_SCAN ? nr_cpus : TW_IDLE_SCAN, best_rank = TW_SEAT_NONE;
 	s32 best = -1;
 
 	bpf_for(i, 0, nr) {
-		s32 cpu = (prev + i) % nr_cpus;
+		s32 cpu = (prev + i) % nr_cpus, first = first_of_core(cpu);
 		struct tw_seat seat = {};
 		u32 rank;
 
 		if (!bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
 		seat.same_cpu = cpu == prev;
-		seat.same_core = first_of_core(cpu) == first_of_core(prev);
+		seat.same_core = first == first_of_core(prev);
 		seat.shared = sibling_runs(cpu, idle);
-		if (seat.shared ? whole : !seat.same_core && first_of_core(cpu) != cpu)
-			continue;
-		rank = tw_seat_rank(&seat);
+		seat.first = cpu == first || !bpf_cpumask_test_cpu(first, p->cpus_ptr);
+		rank = tw_seat_rank(&seat, whole);
 		if (rank >= best_rank)
 			continue;
 		best = cpu;
@@ -91,17 +78,21 @@ static s32 claim_seat(const struct task_struct *p, s32 prev, bool whole)
 	return best >= 0 && scx_bpf_test_and_clear_cpu_idle(best) ? best : -1;
 }
 
-/*
- * A CPU of an idle core to which a task of this class goes that runs on a core that it shares, claimed, or
- * -1.
- */
+/* A CPU of an idle core, claimed, or -1. */
+static s32 claim_whole_core(const struct task_struct *p, s32 prev)
+{
+	return hidden_smt ? claim_seat(p, prev, true) :
+			    scx_bpf_pick_idle_cpu(p->cpus_ptr, SCX_PICK_IDLE_CORE);
+}
+
+/* The same for a task of this class that runs, if it leaves its core for that. */
 static s32 find_whole_core(const struct task_struct *p, enum tw_class class, s32 cpu)
 {
-	struct tw_place whole = { .capacity = capacity_of(cpu), .idle = true };
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+	bool leaves = tw_leaves_core(class, sibling_runs(cpu, idle));
 
-	if (!shares_core(cpu) || !tw_moves_up(class, tw_capacity_beside(whole.capacity, true), &whole))
-		return -1;
-	return hidden_smt ? claim_seat(p, cpu, true) : scx_bpf_pick_idle_cpu(p->cpus_ptr, SCX_PICK_IDLE_CORE);
+	scx_bpf_put_idle_cpumask(idle);
+	return leaves ? claim_whole_core(p, cpu) : -1;
 }
 
 #endif /* TW_SMT_BPF_H */

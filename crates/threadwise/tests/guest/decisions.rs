@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use threadwise_policy::{Class, Run, Task, Tunables, makes_room};
 
-use super::{exec, job, number_after, stdout};
+use super::{exec, exec_all, job, number_after, stdout};
 
 #[test]
 fn seniority_is_handed_on_after_a_turn() {
@@ -70,11 +70,11 @@ fn the_kernel_and_the_native_build_decide_alike() {
         busybox taskset 8 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 5 >/dev/null &
         busybox sleep 3
         "#;
-    stdout(exec(
-        "smp-8",
-        &job("scx_threadwise --record /tmp/decisions", script),
-    ));
-    let out = stdout(exec("smp-8", &job("", "busybox cat /tmp/decisions")));
+    let recorded = job("scx_threadwise --record /tmp/decisions", script);
+    let read = job("", "busybox cat /tmp/decisions");
+    let [recorded, read] = exec_all("smp-8", [&recorded, &read]);
+    stdout(recorded);
+    let out = stdout(read);
     let mut lines = out
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());

@@ -4,7 +4,9 @@
 use std::path::PathBuf;
 use std::process::Output;
 
-use super::{Guest, alone, job, measured_by, run, stdout, threadwise};
+use threadwise_lab::exec::Job;
+
+use super::{Guest, alone, exec_all, job, measured_by, stdout, threadwise};
 
 #[test]
 fn governed_cores_have_their_speeds() {
@@ -44,11 +46,15 @@ fn hardware_threads_share_the_speed_of_their_core() {
 
 #[test]
 fn what_a_program_leaves_running_is_ended() {
-    stdout(run(
-        "",
-        "busybox sleep 1000 & scx_threadwise & until_state enabled",
-    ));
-    assert_eq!(stdout(run("", "state; busybox pidof sleep; true")), "disabled\n");
+    let jobs = [
+        "busybox sleep 1000 & echo $! >/tmp/left; scx_threadwise & until_state enabled",
+        "state; busybox kill -0 $(busybox cat /tmp/left) || echo gone",
+        "busybox sleep 1000 & busybox kill -0 $! || echo gone",
+    ]
+    .map(|script| job("", script));
+    let [left, after, control] = exec_all("smp-8", jobs.each_ref());
+    assert_eq!((stdout(left), stdout(control)), (String::new(), String::new()));
+    assert_eq!(stdout(after), "disabled\ngone\n");
 }
 
 #[test]
@@ -57,17 +63,19 @@ fn what_cannot_be_carried_out_is_answered_and_the_guest_goes_on() {
     let guest = guests
         .entry("smp-8".into())
         .or_insert_with(|| Guest::boot("smp-8"));
-    let mut wrong = job("nobody", "true");
-    let answer = guest.carry_out(&wrong).unwrap_err();
-    assert!(
-        answer.contains("error") && answer.contains("cannot start nobody"),
-        "{answer}"
-    );
-    wrong.scheduler.clear();
-    wrong.command.clear();
-    let answer = guest.carry_out(&wrong).unwrap_err();
-    assert!(answer.contains("an empty command"), "{answer}");
-    assert_eq!(stdout(guest.carry_out(&job("", "echo on")).unwrap()), "on\n");
+    let nobody = Job {
+        command: vec!["nobody".into()],
+        ..job("scx_threadwise", "")
+    };
+    for wrong in [job("nobody", "true"), nobody] {
+        let answer = guest.carry_out(&wrong).unwrap_err();
+        assert!(
+            answer.contains("error") && answer.contains("cannot start nobody"),
+            "{answer}"
+        );
+        // Under the kernel's scheduler, although the last job had another.
+        assert_eq!(stdout(guest.carry_out(&job("", "state")).unwrap()), "disabled\n");
+    }
 }
 
 #[test]

@@ -90,22 +90,24 @@ impl Guest {
     }
 }
 
-/// Carries out a job on a machine. A guest in which one went wrong is not used again.
-fn exec(machine: &str, job: &Job) -> Done {
+/// Carries out jobs on a machine, one after the other. A guest in which one went wrong is not used again.
+fn exec_all<const N: usize>(machine: &str, jobs: [&Job; N]) -> [Done; N] {
     let mut guests = alone();
     let mut guest = guests.remove(machine).unwrap_or_else(|| Guest::boot(machine));
-    let done = match guest.carry_out(job) {
-        Ok(done) => done,
-        Err(answer) => {
-            guest.end();
-            panic!("{answer:?} was the answer to {job:?}");
-        }
-    };
-    if done.status == Some(0) {
+    let done = jobs.map(|job| guest.carry_out(job).map_err(|answer| (job, answer)));
+    if done
+        .iter()
+        .all(|done| done.as_ref().is_ok_and(|done| done.status == Some(0)))
+    {
         guests.insert(machine.into(), guest);
     } else {
         guest.end();
     }
+    done.map(|done| done.unwrap_or_else(|(job, answer)| panic!("{answer:?} was the answer to {job:?}")))
+}
+
+fn exec(machine: &str, job: &Job) -> Done {
+    let [done] = exec_all(machine, [job]);
     done
 }
 

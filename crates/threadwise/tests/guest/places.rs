@@ -134,31 +134,67 @@ fn a_parallel_program_keeps_all_cpus_of_an_unequal_machine_busy() {
     }
 }
 
-/// The work of the one of four serial programs on four cores that gets least, over that of one alone; of three times.
-fn least_of_four(machine: &str, scheduler: &str, holds: impl Fn(f64) -> bool) -> f64 {
-    let script = r#"
-        serial --duration 2 --format json
+/// The work of the one of four serial programs that gets least, over that of one alone; of three times, with `prefix` before
+/// each command.
+fn least_of_four(machine: &str, scheduler: &str, prefix: &str, holds: impl Fn(f64) -> bool) -> f64 {
+    let script = format!(
+        r#"
+        serial="{prefix} threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf --duration 2 --format json"
+        $serial
         for i in 1 2 3; do
-            for p in 1 2 3 4; do serial --duration 2 --format json >/tmp/$p & done; wait
+            for p in 1 2 3 4; do $serial >/tmp/$p & done; wait
             busybox cat /tmp/1 /tmp/2 /tmp/3 /tmp/4
         done
-        "#;
+        "#
+    );
     let least = |done: &[f64]| done.iter().copied().fold(done[0], f64::min) / done[0];
-    least(&measured_by("work_units", machine, scheduler, script, |done| {
+    least(&measured_by("work_units", machine, scheduler, &script, |done| {
         done.len() == 13 && holds(least(done))
     }))
 }
 
+const TOLD: &str = "scx_threadwise --machine smt-8-hidden";
+
 #[test]
 fn no_two_threads_share_a_core_while_one_is_idle() {
-    for (machine, scheduler) in [
-        ("smt-8", "scx_threadwise"),
-        ("smt-8-hidden", "scx_threadwise --machine smt-8-hidden"),
+    // The last may run on the second hardware thread of each core only.
+    for (machine, scheduler, prefix) in [
+        ("smt-8", "scx_threadwise", ""),
+        ("smt-8-hidden", TOLD, ""),
+        ("smt-8-hidden", TOLD, "busybox taskset aa"),
     ] {
-        let least = least_of_four(machine, scheduler, |least| least > 0.93);
-        assert!(least > 0.93, "{machine}: {least} of a core");
+        let least = least_of_four(machine, scheduler, prefix, |least| least > 0.93);
+        assert!(least > 0.93, "{machine} {prefix}: {least} of a core");
     }
     // Who is not told has two threads on one core sooner or later.
-    let untold = least_of_four("smt-8-hidden", "scx_threadwise", |least| least < 0.8);
+    let untold = least_of_four("smt-8-hidden", "scx_threadwise", "", |least| least < 0.8);
     assert!(untold < 0.8, "{untold} of a core without knowing them");
+}
+
+#[test]
+fn a_thread_leaves_a_core_that_it_shares() {
+    // Four cores are taken when the fifth thread starts, so it shares one, most likely not that which is idle soon after.
+    let script = r#"
+        hog() { threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf --duration $1 --format json; }
+        hog 3
+        for i in 1 2 3; do
+            busybox taskset 4 threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf --duration 0.8 >/dev/null &
+            for mask in 10 40 3; do
+                busybox taskset $mask threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf --duration 60 >/dev/null & PIDS="$PIDS $!"
+            done
+            busybox sleep 0.3; hog 3
+            kill $PIDS; wait; PIDS=
+        done
+        "#;
+    let least = |done: &[f64]| done.iter().copied().fold(done[0], f64::min) / done[0];
+    for (machine, scheduler) in [("smt-8", "scx_threadwise"), ("smt-8-hidden", TOLD)] {
+        let done = measured_by("work_units", machine, scheduler, script, |done| {
+            least(done) > 0.85
+        });
+        assert!(least(&done) > 0.85, "{machine}: {done:?}");
+    }
+    let untold = measured_by("work_units", "smt-8-hidden", "scx_threadwise", script, |done| {
+        least(done) < 0.75
+    });
+    assert!(least(&untold) < 0.75, "{untold:?} without knowing cores");
 }
