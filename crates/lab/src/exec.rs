@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::guest::Guest;
 use crate::protocol::{Request, Response};
-use crate::run::SCHEDULER_DEADLINE;
 
 /// A command to carry out.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -71,20 +70,23 @@ pub fn exec(guest: &mut Guest, job: &Job) -> Result<Done, Error> {
     if job.scheduler.is_empty() {
         return Ok(run(guest, job)?.0);
     }
-    let command = job.scheduler.clone();
-    guest.ask(&Request::StartScheduler { command }, SCHEDULER_DEADLINE)?;
-    match run(guest, job) {
-        Ok((done, thrown_out)) => Ok(Done {
-            scheduler: Some(stop(guest, thrown_out)?),
-            ..done
+    guest.start_scheduler(job.scheduler.clone())?;
+    let ran = match run(guest, job) {
+        // A guest that is gone has none to stop.
+        Err(error) if !matches!(error, Error::InGuest(_)) => return Err(error),
+        ran => ran,
+    };
+    // Also if the command could not be started: whoever is next asks for another scheduler.
+    let (status, log) = guest.stop_scheduler()?;
+    let (done, thrown_out) = ran?;
+    Ok(Done {
+        scheduler: Some(SchedulerEnd {
+            thrown_out,
+            status,
+            log,
         }),
-        // The guest goes on, and whoever is next asks for another scheduler.
-        Err(error @ Error::InGuest(_)) => {
-            stop(guest, false)?;
-            Err(error)
-        }
-        Err(error) => Err(error),
-    }
+        ..done
+    })
 }
 
 /// Runs the command under whatever scheduler there is, and says whether that was thrown out.
@@ -117,17 +119,4 @@ fn run(guest: &mut Guest, job: &Job) -> Result<(Done, bool), Error> {
         scheduler: None,
     };
     Ok((done, scheduler_lost.is_some()))
-}
-
-fn stop(guest: &mut Guest, thrown_out: bool) -> Result<SchedulerEnd, Error> {
-    match guest.ask(&Request::StopScheduler, SCHEDULER_DEADLINE)? {
-        Response::SchedulerStopped { log, status } => Ok(SchedulerEnd {
-            thrown_out,
-            status,
-            log,
-        }),
-        other => Err(Error::InGuest(format!(
-            "an unexpected answer to stopping: {other:?}"
-        ))),
-    }
 }

@@ -21,6 +21,8 @@ use crate::protocol::{PORT_NAME, Request, Response};
 const QEMU: &str = "qemu-system-x86_64";
 /// A boot takes 10 s with 8 CPUs on 2 of the host's.
 const BOOT_DEADLINE: Duration = Duration::from_secs(90);
+/// Attaching or stopping a scheduler takes seconds.
+const SCHEDULER_DEADLINE: Duration = Duration::from_secs(120);
 /// One boot in some 40 hangs (QEMU 10.0, MTTCG): one more try, then it is an error.
 const BOOT_ATTEMPTS: u32 = 2;
 /// Besides the console: a panic ends QEMU; the emulated clock is the host's; nothing that the kernel does
@@ -193,6 +195,28 @@ impl Guest {
         let (before, begun) = (self.totals(), Instant::now());
         let response = self.receive(request, deadline)?;
         Ok((response, self.totals().since(&before), begun.elapsed()))
+    }
+
+    /// Attaches a scheduler.
+    ///
+    /// # Errors
+    /// As [`Guest::ask`].
+    pub fn start_scheduler(&mut self, command: Vec<String>) -> Result<(), Error> {
+        self.ask(&Request::StartScheduler { command }, SCHEDULER_DEADLINE)?;
+        Ok(())
+    }
+
+    /// Stops it, and returns its exit status, none if a signal ended it, and all that it printed.
+    ///
+    /// # Errors
+    /// As [`Guest::ask`].
+    pub fn stop_scheduler(&mut self) -> Result<(Option<i32>, String), Error> {
+        match self.ask(&Request::StopScheduler, SCHEDULER_DEADLINE)? {
+            Response::SchedulerStopped { log, status } => Ok((status, log)),
+            other => Err(Error::InGuest(format!(
+                "an unexpected answer to stopping: {other:?}"
+            ))),
+        }
     }
 
     fn send(&mut self, request: &Request) -> Result<(), Error> {

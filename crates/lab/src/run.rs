@@ -30,8 +30,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// From the request to the start of the programs: enough to load them at 20 MIPS.
 const START_DELAY: Duration = Duration::from_millis(1000);
-/// Attaching or stopping a scheduler takes seconds.
-pub(crate) const SCHEDULER_DEADLINE: Duration = Duration::from_secs(120);
 /// Programs that are not synthetic may take this long.
 const COMMAND_DEADLINE: Duration = Duration::from_secs(300);
 
@@ -275,12 +273,7 @@ impl<'a> Session<'a> {
         watch(Progress::Switching(&scheduler.name));
         self.stop_current()?;
         if !scheduler.command.is_empty() {
-            self.guest.ask(
-                &Request::StartScheduler {
-                    command: scheduler.command.clone(),
-                },
-                SCHEDULER_DEADLINE,
-            )?;
+            self.guest.start_scheduler(scheduler.command.clone())?;
             self.current = Some(scheduler);
         }
         Ok(())
@@ -290,14 +283,11 @@ impl<'a> Session<'a> {
         let Some(scheduler) = self.current.take() else {
             return Ok(());
         };
-        match self.guest.ask(&Request::StopScheduler, SCHEDULER_DEADLINE)? {
-            Response::SchedulerStopped { status: Some(0), .. } => Ok(()),
-            Response::SchedulerStopped { log, status } => Err(Error::InGuest(format!(
+        match self.guest.stop_scheduler()? {
+            (Some(0), _) => Ok(()),
+            (status, log) => Err(Error::InGuest(format!(
                 "{} ended with {status:?}:\n{log}",
                 scheduler.name
-            ))),
-            other => Err(Error::InGuest(format!(
-                "an unexpected answer to stopping: {other:?}"
             ))),
         }
     }

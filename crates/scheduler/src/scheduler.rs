@@ -141,7 +141,8 @@ impl<'a> Scheduler<'a> {
         let machine = machine(options)?;
         let cores = Cores::of(&machine);
         rodata.has_smt = machine.has_smt();
-        rodata.hidden_smt = machine.has_smt() && !Machine::load("host")?.has_smt();
+        rodata.hidden_smt =
+            options.machine.is_some() && machine.has_smt() && !Machine::load("host")?.has_smt();
         rodata.siblings.copy_from_slice(&cores.siblings);
         rodata.core_first.copy_from_slice(&cores.first);
         let speeds = Speeds::of(&machine);
