@@ -50,6 +50,14 @@ pub enum Error {
         /// What was asked for.
         percent: f64,
     },
+    /// A probability or a share is not strictly between 0 and 1.
+    #[error("{what} is {value}: give a number above 0 and below 1")]
+    Fraction {
+        /// What the number says.
+        what: &'static str,
+        /// The number.
+        value: f64,
+    },
     /// The result is too large or too small for an `f64`.
     #[error("{what}: the result does not fit into a 64-bit floating-point number")]
     Range {
@@ -87,6 +95,15 @@ pub(crate) fn check_positive(what: &'static str, values: &[f64], least: usize) -
             value: values[index],
         }),
         None => Ok(()),
+    }
+}
+
+/// Checks that `value` is above 0 and below 1.
+pub(crate) fn check_fraction(what: &'static str, value: f64) -> Result<(), Error> {
+    if value > 0.0 && value < 1.0 {
+        Ok(())
+    } else {
+        Err(Error::Fraction { what, value })
     }
 }
 

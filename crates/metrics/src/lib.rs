@@ -3,18 +3,21 @@
 //!
 //! [`performance`] has the metrics of "Task Scheduling Based On Thread Essence and Resource Limitations" (*thread-essence*
 //! below), section V: throughput, speedup, fairness, jitter. [`summary`] has means and paired ratios with their
-//! confidence intervals, [`percentile()`] the percentiles.
+//! confidence intervals, [`percentile()`] the percentiles, [`extremes`] how good the best of all assignments can be.
 //!
 //! A result is finite, or it is an [`Error`] that names the input at fault: no NaN leaves this crate. It neither
 //! measures nor prints.
 
 pub mod error;
+pub mod extremes;
+mod pareto;
 pub mod percentile;
 pub mod performance;
 mod student;
 pub mod summary;
 
 pub use error::Error;
+pub use extremes::{BestPossible, best_possible, chance_of_top};
 pub use percentile::percentile;
 pub use performance::{
     JitterSummary, Performance, fairness, jitter, jitter_summary, speedup_from_times, throughput,
