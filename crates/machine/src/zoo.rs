@@ -12,7 +12,7 @@ macro_rules! zoo {
 }
 
 /// Name and text of each file in `machines/`, sorted by name. A test compares it with the folder.
-const ZOO: &[(&str, &str)] = zoo!["amp-8", "smp-8", "smt-8", "smt-8-hidden"];
+const ZOO: &[(&str, &str)] = zoo!["amp-8", "smp-8", "smt-8", "smt-8-hidden", "ultrasparc-t2"];
 
 /// A machine of the zoo, for a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,5 +79,22 @@ mod tests {
         assert!(find("smp-8").unwrap().unwrap().is_symmetric());
         let smt = find("smt-8").unwrap().unwrap();
         assert_eq!((smt.nr_cores(), smt.nr_cpus(), smt.has_smt()), (4, 8, true));
+    }
+
+    #[test]
+    fn the_machine_with_pipelines() {
+        let t2 = find("ultrasparc-t2").unwrap().unwrap();
+        let counts: Vec<_> = t2
+            .levels()
+            .iter()
+            .map(|level| (level.name(), level.groups().len()))
+            .collect();
+        assert_eq!(
+            counts,
+            [("package", 1), ("llc", 1), ("core", 8), ("pipe", 16), ("pu", 64)]
+        );
+        assert_eq!(t2.cpus_in("pipe", 1), [4, 5, 6, 7].map(crate::CpuId));
+        assert_eq!(t2.caches()[0].size_bytes, Some(4 << 20));
+        assert_eq!(t2.lab().unwrap().mips, 20);
     }
 }
