@@ -3,11 +3,15 @@
 //!
 //! [`Ratio`] names how parallel a program is (equation 1 of "Task Scheduling Based On Thread Essence and Resource
 //! Limitations", called *thread-essence* below), and [`synthetic`] is the benchmark of that paper's Fig. 4 as a
-//! program of real threads. This crate runs workloads; it neither schedules nor compares them.
+//! program of real threads. This crate runs workloads; it neither schedules nor
+//! compares them.
 //!
 //! Start at [`synthetic::run`].
 
+mod futex;
 pub mod ratio;
+mod signals;
+mod stop;
 pub mod synthetic;
 
 pub use ratio::{ParseRatioError, Ratio};

@@ -20,6 +20,10 @@ fn spec() -> Spec {
 
 /// Starts `spec`, sends `signal` to the process once the workers exist, and returns the report.
 fn interrupted(spec: Spec, signal: i32) -> Report {
+    // A thread is still listed for a moment after it was joined; one of the run before would be taken for this run's.
+    while workers_exist() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     let program = std::thread::spawn(move || run(&spec).unwrap());
     while !workers_exist() {
         std::thread::sleep(Duration::from_millis(5));

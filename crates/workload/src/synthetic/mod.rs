@@ -9,13 +9,10 @@
 //! The library prints nothing and never takes more threads than it reports. Start at [`run`].
 
 mod args;
-mod futex;
 pub mod phases;
 pub mod probe;
 mod program;
 mod report;
-mod signals;
-mod stop;
 mod team;
 pub mod work;
 
@@ -26,10 +23,11 @@ pub use args::Args;
 pub use phases::{Distribution, Draws};
 pub use program::run;
 pub use report::{Report, SCHEMA};
-pub use stop::{Stop, now_ns};
 pub use team::Wait;
 
 use crate::Ratio;
+use crate::signals;
+pub use crate::stop::{Stop, now_ns};
 
 /// The longest mean phase, in work units: whole numbers up to some thousand times this are exact in `f64`.
 pub const MAX_PHASE_UNITS: u64 = 1 << 40;
@@ -138,6 +136,11 @@ pub enum Error {
     },
 }
 
-fn os_error(call: &'static str, source: io::Error) -> Error {
-    Error::System { call, source }
+impl From<signals::Error> for Error {
+    fn from(error: signals::Error) -> Self {
+        match error {
+            signals::Error::InterruptsTaken => Self::InterruptsTaken,
+            signals::Error::System { call, source } => Self::System { call, source },
+        }
+    }
 }

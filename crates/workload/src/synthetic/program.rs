@@ -5,11 +5,11 @@ use std::ffi::{CStr, CString};
 use std::thread::Scope;
 
 use super::phases::{Draws, Round, Rounds};
-use super::signals::{Interrupts, Mask, Timer};
-use super::stop::{Stop, now_ns};
 use super::team::{Dismiss, Team, Wait};
 use super::work::{Units, calibrate};
 use super::{Error, MAX_PHASE_UNITS, PhaseLength, Report, SCHEMA, Spec, probe};
+use crate::signals::{Interrupts, Mask, Timer};
+use crate::stop::{Stop, now_ns};
 
 /// Runs the synthetic program on the calling thread, as its main thread, and `spec.threads` - 1 new ones.
 ///

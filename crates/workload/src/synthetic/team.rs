@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use super::futex;
+use crate::futex;
 
 /// How threads wait for each other at the fork and at the join.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::stop::{Stop, now_ns};
+use crate::stop::{Stop, now_ns};
 
 /// Xorshift steps in one unit. A step is three shifts and three exclusive ors, ten instructions on x86-64 with
 /// copies and the loop, so that a unit is about 400 instructions and takes some 0.1 us at 2.5 GHz.

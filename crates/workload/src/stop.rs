@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::futex;
+use crate::futex;
 
 /// The time of CLOCK_MONOTONIC, in ns.
 pub fn now_ns() -> u64 {

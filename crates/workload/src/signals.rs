@@ -2,7 +2,8 @@
 //! Timer and interrupt signals that end a run.
 //!
 //! A timer signal costs no thread: the flag is set from a handler on the main thread, which the kernel interrupts or
-//! wakes, and the set of ready threads stays what the phases say it is. A [`Stop`] that a handler may reach lives for
+//! wakes, and the set of ready threads stays what the phases say it is; a program whose main thread only
+//! sleeps has no need of the timer. A [`Stop`] that a handler may reach lives for
 //! the rest of the process, so that no handler can outlive it.
 
 use std::io;
@@ -11,8 +12,25 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use super::stop::Stop;
-use super::{Error, os_error};
+use crate::stop::Stop;
+
+/// Why a run has no timer or does not catch a signal.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another run of this process catches SIGINT and SIGTERM.
+    #[error(
+        "another run in this process catches SIGINT and SIGTERM already: set catch_interrupts for one at a time"
+    )]
+    InterruptsTaken,
+    /// A system call failed that should not.
+    #[error("{call} failed: {source}")]
+    System {
+        /// Its name.
+        call: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
 
 /// The run that SIGINT and SIGTERM end; null when there is none.
 static INTERRUPTED: AtomicPtr<Stop> = AtomicPtr::new(ptr::null_mut());
@@ -202,7 +220,10 @@ fn check(call: &'static str, result: i32) -> Result<(), Error> {
     if result == 0 {
         Ok(())
     } else {
-        Err(os_error(call, io::Error::last_os_error()))
+        Err(Error::System {
+            call,
+            source: io::Error::last_os_error(),
+        })
     }
 }
 
@@ -233,8 +254,8 @@ fn empty_set() -> libc::sigset_t {
 mod tests {
     use std::time::Duration;
 
-    use super::super::stop::now_ns;
     use super::*;
+    use crate::stop::now_ns;
 
     fn stop() -> &'static Stop {
         Box::leak(Box::default())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The futex operations that the benchmark needs, private to the process (futex(2)).
+//! The futex operations that the programs need, private to the process (futex(2)).
 
 use std::sync::atomic::AtomicU32;
 
