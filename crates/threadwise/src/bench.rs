@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `threadwise bench`: workloads as programs.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use threadwise_workload::synthetic;
+use serde::Serialize;
+use threadwise_workload::{pipeline, synthetic};
 
 use crate::Format;
 
@@ -20,15 +22,39 @@ pub enum Command {
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
+    /// A packet forwarder: three threads in a pipeline
+    Pipeline {
+        #[command(flatten)]
+        args: pipeline::Args,
+
+        /// How to print the report
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+    },
 }
 
 /// Runs it and prints its report.
 pub fn run(command: Command) -> Result<ExitCode> {
-    let Command::Synthetic { args, format } = command;
-    let report = synthetic::run(&args.into())?;
-    match format {
-        Format::Text => print!("{report}"),
-        Format::Json => println!("{}", serde_json::to_string(&report)?),
+    match command {
+        Command::Synthetic { args, format } => print(&synthetic::run(&args.into())?, format)?,
+        Command::Pipeline { args, format } => {
+            print(&pipeline::run(&args.into(), &mut print_rate)?, format)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn print(report: &(impl std::fmt::Display + Serialize), format: Format) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match format {
+        Format::Text => write!(out, "{report}")?,
+        Format::Json => writeln!(out, "{}", serde_json::to_string(report)?)?,
+    }
+    Ok(out.flush()?)
+}
+
+/// A line that tools can read at once. A reader that is gone does not end the run: the report may go elsewhere.
+fn print_rate(packets_per_second: f64) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "packets_per_second {packets_per_second:.0}").and_then(|()| out.flush());
 }

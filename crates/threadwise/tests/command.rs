@@ -76,6 +76,31 @@ fn bench_reports_as_json() {
 }
 
 #[test]
+fn the_pipeline_tells_its_rate_and_then_reports() {
+    let line = "bench pipeline --table-bytes 16384 --seconds 0.5 --interval 0.1 --format json";
+    let output = threadwise(&line.split(' ').collect::<Vec<_>>());
+    let lines: Vec<_> = text(&output.stdout).lines().map(str::to_owned).collect();
+    let (report, rates) = lines.split_last().unwrap();
+    assert!(!rates.is_empty());
+    for rate in rates {
+        let number = rate.strip_prefix("packets_per_second ").unwrap();
+        number.parse::<u64>().unwrap();
+    }
+    let report: serde_json::Value = serde_json::from_str(report).unwrap();
+    assert_eq!(report["schema"], "threadwise.bench.pipeline/1");
+    assert!(report["packets"].as_u64().unwrap() > 0);
+    assert_eq!(report["packets"], report["received"]);
+
+    let missing = threadwise(&["bench", "pipeline", "--interface-in", "no-such-if"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(
+        text(&missing.stderr).contains("no-such-if"),
+        "{}",
+        text(&missing.stderr)
+    );
+}
+
+#[test]
 fn experiments_that_cannot_be_run_are_refused_before_booting() {
     let missing = threadwise(&["lab", "run", "/no/such/experiment.toml"]);
     assert_eq!(missing.status.code(), Some(2));

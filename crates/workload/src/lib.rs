@@ -3,15 +3,17 @@
 //!
 //! [`Ratio`] names how parallel a program is (equation 1 of "Task Scheduling Based On Thread Essence and Resource
 //! Limitations", called *thread-essence* below), and [`synthetic`] is the benchmark of that paper's Fig. 4 as a
-//! program of real threads. This crate runs workloads; it neither schedules nor
-//! compares them.
+//! program of real threads. [`pipeline`] is the packet forwarder of "BlackBox Scheduler" as one. This crate runs
+//! workloads; it neither schedules nor compares them.
 //!
-//! Start at [`synthetic::run`].
+//! Start at [`synthetic::run`] and [`pipeline::run`].
 
 mod futex;
+pub mod pipeline;
 pub mod ratio;
 mod signals;
 mod stop;
 pub mod synthetic;
 
 pub use ratio::{ParseRatioError, Ratio};
+pub use signals::Error as SignalError;
