@@ -22,4 +22,4 @@ pub use percentile::percentile;
 pub use performance::{
     JitterSummary, Performance, fairness, jitter, jitter_summary, speedup_from_times, throughput,
 };
-pub use summary::{RatioSummary, Summary, paired_ratio};
+pub use summary::{RatioSummary, Summary, independent_ratio, paired_ratio};

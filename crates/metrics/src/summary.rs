@@ -94,6 +94,31 @@ pub fn paired_ratio(a: &[f64], b: &[f64]) -> Result<RatioSummary, Error> {
     })
 }
 
+/// The ratio a/b of values that were measured independently, such as an assignment's and those of others.
+///
+/// A t interval of the difference of the means of the logarithms, with the degrees of freedom of the shorter series less
+/// one: never narrower than Welch's.
+///
+/// # Errors
+/// If a series has fewer than two values, or one that is not finite and above zero.
+pub fn independent_ratio(a: &[f64], b: &[f64]) -> Result<RatioSummary, Error> {
+    const WHAT: &str = "independent ratio";
+    let logs = |values: &[f64]| {
+        check_positive(WHAT, values, 2)?;
+        Summary::of(&values.iter().map(|value| value.ln()).collect::<Vec<_>>())
+    };
+    let (log_a, log_b) = (logs(a)?, logs(b)?);
+    let n = a.len().min(b.len());
+    let error = (log_a.sd.powi(2) / a.len() as f64 + log_b.sd.powi(2) / b.len() as f64).sqrt();
+    let (log, half) = (log_a.mean - log_b.mean, t95(WHAT, n)? * error);
+    Ok(RatioSummary {
+        ratio: positive_in_range(WHAT, log.exp())?,
+        low: in_range(WHAT, (log - half).exp())?,
+        high: in_range(WHAT, (log + half).exp())?,
+        n,
+    })
+}
+
 /// ln(a/b), also where the quotient would overflow, and exactly antisymmetric.
 fn log_ratio(a: f64, b: f64) -> f64 {
     a.ln() - b.ln()

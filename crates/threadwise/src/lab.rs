@@ -219,7 +219,7 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
 }
 
 /// Where `make setup` leaves the kernel.
-fn default_kernel() -> Result<PathBuf> {
+pub fn default_kernel() -> Result<PathBuf> {
     let cache = std::env::var_os("THREADWISE_CACHE").map(PathBuf::from);
     let xdg = || std::env::var_os("XDG_CACHE_HOME").map(|folder| PathBuf::from(folder).join("threadwise"));
     let home = || std::env::var_os("HOME").map(|folder| PathBuf::from(folder).join(".cache/threadwise"));

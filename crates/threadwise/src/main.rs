@@ -7,6 +7,7 @@ mod bench;
 mod experiment;
 mod lab;
 mod model;
+mod place;
 mod sim;
 mod topo;
 
@@ -38,6 +39,9 @@ enum Command {
     /// Compute what schedulers reach in theory
     #[command(subcommand)]
     Model(model::Command),
+    /// Find the best assignment of threads to hardware threads, and apply it
+    #[command(subcommand)]
+    Place(place::Command),
 }
 
 /// How results are printed.
@@ -59,6 +63,7 @@ fn main() -> ExitCode {
         Command::Lab(command) => lab::run(command),
         Command::Sim(command) => sim::run(command),
         Command::Model(command) => model::run(command),
+        Command::Place(command) => place::run(command),
     };
     result.unwrap_or_else(|error| {
         eprintln!("threadwise: {error:#}");

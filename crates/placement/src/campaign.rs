@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Running experiments until the figures are narrow enough, and keeping every one of them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use rand_pcg::Pcg64;
+use threadwise_metrics::Summary;
+
+use crate::experiment::Size;
+use crate::random::shuffle;
+use crate::run::{RunError, Runner};
+use crate::spec::Precision;
+use crate::store::{Store, StoreError};
+use crate::tables::Tables;
+use crate::{Experiment, Layouts, Leaf, Scope, Tree};
+
+/// Every so many runs the control is run again.
+const CONTROL_EVERY: usize = 25;
+
+/// What a workload is measured on, and how.
+pub struct Campaign<'a> {
+    /// The machine's interchangeable hardware.
+    pub tree: &'a Tree,
+    /// How far threads disturb each other.
+    pub scope: &'a Scope,
+    /// What may run beside a thread.
+    pub layouts: &'a Layouts<'a>,
+    /// The workload's threads and instances.
+    pub size: Size,
+    /// How often experiments are repeated.
+    pub precision: Precision,
+    /// The seed of their order.
+    pub seed: u64,
+    /// Ends the campaign when it is set; what has been measured is kept.
+    pub interrupted: &'a AtomicBool,
+}
+
+/// Why a campaign ended early. All that was measured is in its store.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    /// A run failed.
+    #[error("{experiment}: {source}")]
+    Run {
+        /// What was run.
+        experiment: Experiment,
+        /// Why it gave no figure.
+        source: RunError,
+    },
+    /// It was interrupted.
+    #[error("interrupted: all that was measured is kept, the same command goes on")]
+    Interrupted,
+    /// A result could not be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Somebody else uses the machine.
+    #[error(
+        "the same experiment gave {now:.4} after {before:.4} before, again and again: something else uses this \
+         machine; end it, or allow more with `precision.relative` (now {relative})"
+    )]
+    Noisy {
+        /// The control's last figure.
+        now: f64,
+        /// Its median.
+        before: f64,
+        /// The precision that was asked for.
+        relative: f64,
+    },
+}
+
+/// How far a campaign is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// Experiments that are narrow enough, or were repeated often enough.
+    pub done: usize,
+    /// All.
+    pub all: usize,
+    /// Runs in this session, the control's included.
+    pub runs: usize,
+    /// Of these, void because the control had changed.
+    pub void: usize,
+    /// Seconds that the rest will take at the pace so far.
+    pub seconds_left: Option<f64>,
+}
+
+impl Campaign<'_> {
+    /// Runs each of the experiments until its interval is narrow enough, in random order, round by round: first each
+    /// that has fewer than the least runs, then again those that vary. What the store has already is not run again.
+    /// Experiments for which the machine has no room are left out. Calls `report` after each run.
+    ///
+    /// # Errors
+    /// [`CampaignError`].
+    pub fn run(
+        &self,
+        experiments: &[Experiment],
+        runner: &mut dyn Runner,
+        store: &Store,
+        mut report: impl FnMut(&Progress),
+    ) -> Result<BTreeMap<Experiment, Vec<f64>>, CampaignError> {
+        let experiments: Vec<_> = experiments
+            .iter()
+            .filter(|experiment| self.has_room(experiment))
+            .collect();
+        let mut known = Samples::read(store)?;
+        let mut random = Pcg64::new(u128::from(self.seed), 0xb1ac_b0c5);
+        let mut control = Control::new(experiments.first().copied(), self.precision.relative);
+        let mut progress = Progress {
+            all: experiments.len(),
+            ..Progress::default()
+        };
+        let begun = Instant::now();
+        let mut closed = 0;
+        loop {
+            let mut round: Vec<_> = experiments
+                .iter()
+                .filter(|&&it| !self.is_done(known.of(it)))
+                .collect();
+            if round.is_empty() {
+                break;
+            }
+            progress.done = experiments.len() - round.len();
+            shuffle(&mut round, &mut random);
+            for experiment in round {
+                if self.interrupted.load(Ordering::Relaxed) {
+                    return Err(CampaignError::Interrupted);
+                }
+                let performance = self.measure(experiment, runner, store)?;
+                known.add(experiment, performance);
+                progress.runs += 1;
+                if self.is_done(known.of(experiment)) {
+                    progress.done += 1;
+                    closed += 1;
+                }
+                let void = control.after_run(self, runner, store)?;
+                let left = (progress.all - progress.done) as f64;
+                progress.seconds_left =
+                    (closed > 0).then(|| begun.elapsed().as_secs_f64() / closed as f64 * left);
+                report(&progress);
+                if void > 0 {
+                    progress.void += void;
+                    known = Samples::read(store)?;
+                    break;
+                }
+            }
+        }
+        let samples = experiments
+            .into_iter()
+            .map(|it| (it.clone(), known.of(it).to_vec()));
+        Ok(samples.collect())
+    }
+
+    /// Runs an experiment once and records it. The performance of its observed instances together.
+    fn measure(
+        &self,
+        experiment: &Experiment,
+        runner: &mut dyn Runner,
+        store: &Store,
+    ) -> Result<f64, CampaignError> {
+        let (instances, nr_observed) = match experiment.setting(self.layouts, self.scope, self.size.roles) {
+            Some(setting) => {
+                let cpus = |threads: &Vec<Leaf>| threads.iter().map(|&leaf| self.tree.cpu(leaf)).collect();
+                let pinned = setting
+                    .instances
+                    .iter()
+                    .map(|threads| Some(cpus(threads)))
+                    .collect();
+                (pinned, setting.nr_observed)
+            }
+            None => (vec![None; self.size.instances], self.size.instances),
+        };
+        let fail = |source| match source {
+            RunError::Interrupted => CampaignError::Interrupted,
+            source => CampaignError::Run {
+                experiment: experiment.clone(),
+                source,
+            },
+        };
+        let all = runner.run(&instances).map_err(fail)?;
+        let performance = all[..nr_observed].iter().sum();
+        store.record(experiment, performance, &all)?;
+        Ok(performance)
+    }
+
+    fn has_room(&self, experiment: &Experiment) -> bool {
+        *experiment == Experiment::Kernel
+            || experiment
+                .setting(self.layouts, self.scope, self.size.roles)
+                .is_some()
+    }
+
+    fn is_done(&self, samples: &[f64]) -> bool {
+        let nr = samples.len() as u32;
+        let Precision { relative, min, max } = self.precision;
+        let is_narrow = || Summary::of(samples).is_ok_and(|summary| summary.ci95 <= relative * summary.mean);
+        nr >= max || nr >= min && is_narrow()
+    }
+
+    /// The tables as far as the store has them: the mean of each entry's runs.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn tables(&self, store: &Store) -> Result<Tables, StoreError> {
+        let mut tables = Tables::default();
+        for (experiment, samples) in Samples::read(store)?.0 {
+            let mean = samples.iter().sum::<f64>() / samples.len() as f64;
+            match experiment {
+                Experiment::Base(placed) => tables.set_base(&placed, mean),
+                Experiment::Beside(beside) => tables.set_beside(beside, mean),
+                Experiment::Assignment(_) | Experiment::Kernel => {}
+            }
+        }
+        Ok(tables)
+    }
+}
+
+/// What the store has of each experiment.
+struct Samples(BTreeMap<Experiment, Vec<f64>>);
+
+impl Samples {
+    fn read(store: &Store) -> Result<Samples, StoreError> {
+        let mut samples = BTreeMap::<_, Vec<f64>>::new();
+        for run in store.runs()? {
+            samples.entry(run.experiment).or_default().push(run.performance);
+        }
+        Ok(Samples(samples))
+    }
+
+    fn of(&self, experiment: &Experiment) -> &[f64] {
+        self.0.get(experiment).map_or(&[], Vec::as_slice)
+    }
+
+    fn add(&mut self, experiment: &Experiment, performance: f64) {
+        self.0.entry(experiment.clone()).or_default().push(performance);
+    }
+}
+
+/// One experiment that is repeated now and then: when it is not what it was, neither were the runs since.
+struct Control<'a> {
+    experiment: Option<&'a Experiment>,
+    /// By how much it may be off.
+    tolerance: f64,
+    seen: Vec<f64>,
+    runs_since: usize,
+    failures: u32,
+}
+
+impl<'a> Control<'a> {
+    fn new(experiment: Option<&'a Experiment>, relative: f64) -> Self {
+        Control {
+            experiment,
+            tolerance: 3.0 * relative,
+            seen: Vec::new(),
+            runs_since: 0,
+            failures: 0,
+        }
+    }
+
+    /// Repeats the control if it is time to. Says how many runs are void.
+    fn after_run(
+        &mut self,
+        campaign: &Campaign,
+        runner: &mut dyn Runner,
+        store: &Store,
+    ) -> Result<usize, CampaignError> {
+        self.runs_since += 1;
+        let Some(experiment) = self.experiment.filter(|_| self.runs_since >= CONTROL_EVERY) else {
+            return Ok(0);
+        };
+        let now = campaign.measure(experiment, runner, store)?;
+        let before = median(&self.seen).unwrap_or(now);
+        if (now - before).abs() <= self.tolerance * before {
+            self.seen.push(now);
+            self.failures = 0;
+            self.runs_since = 0;
+            return Ok(0);
+        }
+        self.failures += 1;
+        store.void_last(self.runs_since + 1)?;
+        if self.failures == 3 {
+            let relative = campaign.precision.relative;
+            return Err(CampaignError::Noisy {
+                now,
+                before,
+                relative,
+            });
+        }
+        Ok(std::mem::take(&mut self.runs_since))
+    }
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A runner that computes: the model of IPFwd on machines such as the UltraSPARC T2.
+
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::Rng;
+use threadwise_machine::{CpuId, Machine};
+use threadwise_model::sharing::{self, Hardware, Program};
+
+use crate::run::{RunError, Runner};
+
+/// Instances of one of the paper's programs on modelled hardware.
+pub struct Computed {
+    hardware: Hardware,
+    program: Program,
+    /// The relative standard deviation that is added, as a measurement would have it.
+    noise: f64,
+    random: Pcg64,
+}
+
+impl Computed {
+    /// One of the variants of IPFwd (blackbox-scheduler, section 4.3) on a machine. `noise` is the standard deviation of
+    /// a run, relative; 0 is the model's own figure each time.
+    ///
+    /// # Errors
+    /// [`RunError::Program`] for an unknown variant and for hardware that the model does not know.
+    pub fn new(machine: &Machine, variant: &str, noise: f64, seed: u64) -> Result<Self, RunError> {
+        let fail = |problem: String| RunError::Program(problem);
+        let program = sharing::ipfwd(variant).ok_or_else(|| {
+            fail(format!(
+                "\"{variant}\" is no variant of IPFwd; there are {}",
+                sharing::IPFWD_VARIANTS.join(", ")
+            ))
+        })?;
+        Ok(Computed {
+            hardware: Hardware::from_machine(machine).map_err(|error| fail(error.to_string()))?,
+            program,
+            noise,
+            random: Pcg64::new(u128::from(seed), 0x015e),
+        })
+    }
+
+    /// How many threads the program has.
+    pub fn nr_roles(&self) -> usize {
+        self.program.stages.len()
+    }
+
+    /// Approximately normal: the sum of twelve uniform numbers, less six.
+    fn deviation(&mut self) -> f64 {
+        let uniform = |random: &mut Pcg64| (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        let sum: f64 = (0..12).map(|_| uniform(&mut self.random)).sum();
+        self.noise * (sum - 6.0)
+    }
+}
+
+impl Runner for Computed {
+    fn run(&mut self, instances: &[Option<Vec<CpuId>>]) -> Result<Vec<f64>, RunError> {
+        let threads: Option<Vec<CpuId>> = instances
+            .iter()
+            .cloned()
+            .collect::<Option<Vec<_>>>()
+            .map(|all| all.concat());
+        let threads = threads.ok_or_else(|| {
+            RunError::Program("the model has no kernel that would place the threads".to_string())
+        })?;
+        let exact = sharing::throughput(&self.hardware, &self.program, &threads)
+            .map_err(|error| RunError::Program(error.to_string()))?;
+        Ok(exact
+            .into_iter()
+            .map(|performance| performance * (1.0 + self.deviation()))
+            .collect())
+    }
+
+    fn label(&self) -> String {
+        "computed by the sharing model".to_string()
+    }
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What is run to fill the tables, and where each thread runs in it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::layout::{Layout, Layouts, TARGET};
+use crate::tables::Beside;
+use crate::{Assignments, Error, Leaf, Scope, Tree};
+
+/// One experiment. Its text names it in a store, and is the same for the same program on the same machine.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Experiment {
+    /// One instance alone, in a canonical assignment: an entry of the Base Time Table.
+    Base(Vec<Leaf>),
+    /// A target instance, one thread of which runs beside stressing threads: an entry of the Slowdown Table.
+    Beside(Beside),
+    /// All instances in an assignment.
+    Assignment(Vec<Leaf>),
+    /// All instances, placed by the kernel.
+    Kernel,
+}
+
+/// Where the threads of an experiment run: for each instance its threads' leaves, the instances whose performance counts
+/// first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// By instance.
+    pub instances: Vec<Vec<Leaf>>,
+    /// How many of the instances count.
+    pub nr_observed: usize,
+}
+
+/// The size of a workload: instances of one program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Distinct threads of an instance.
+    pub roles: usize,
+    /// Instances that are to run together.
+    pub instances: usize,
+}
+
+/// The experiments of both tables that a workload can reach, in a fixed order: alone first, then beside ever more
+/// threads. A target's neighbours are at most one less of its own role than there are instances, and of each other role
+/// as many as there are instances.
+///
+/// # Errors
+/// Those of [`Assignments::new`].
+pub fn manifest(tree: &Tree, layouts: &Layouts, size: Size) -> Result<Vec<Experiment>, Error> {
+    let base = Assignments::new(tree, size.roles)?.map(Experiment::Base);
+    let mut beside: Vec<(u32, Beside)> = Vec::new();
+    for kind in 0..layouts.nr_kinds() {
+        for layout in layouts.around_target(kind, size.roles) {
+            let nr = nr_of_each(layout, size.roles);
+            for role in 0..size.roles {
+                let most = |other| {
+                    if other == role {
+                        size.instances - 1
+                    } else {
+                        size.instances
+                    }
+                };
+                if nr.iter().enumerate().all(|(other, &nr)| nr <= most(other)) {
+                    let entry = Beside {
+                        role: role as u8,
+                        kind: kind as u8,
+                        layout,
+                    };
+                    beside.push((nr.iter().sum::<usize>() as u32, entry));
+                }
+            }
+        }
+    }
+    beside.sort_unstable();
+    beside.dedup();
+    Ok(base
+        .chain(beside.into_iter().map(|(_, beside)| Experiment::Beside(beside)))
+        .collect())
+}
+
+/// How many stressing threads of each role there are.
+fn nr_of_each(layout: Layout, roles: usize) -> Vec<usize> {
+    let mut nr = vec![0; roles];
+    for byte in layout.0.to_le_bytes() {
+        if byte != 0 && byte != TARGET {
+            nr[usize::from(byte) - 1] += 1;
+        }
+    }
+    nr
+}
+
+impl Experiment {
+    /// Where its threads run, for programs of `roles` threads. None when the machine has no room for it: the other
+    /// threads of the target and of the stressing instances must run outside of the target's member of the scope.
+    pub fn setting(&self, layouts: &Layouts, scope: &Scope, roles: usize) -> Option<Setting> {
+        match self {
+            Experiment::Base(placed) => Some(Setting {
+                instances: vec![placed.clone()],
+                nr_observed: 1,
+            }),
+            Experiment::Beside(beside) => set_beside(beside, layouts, scope, roles),
+            Experiment::Assignment(placed) => Some(Setting {
+                instances: placed.chunks_exact(roles).map(<[Leaf]>::to_vec).collect(),
+                nr_observed: placed.len() / roles,
+            }),
+            Experiment::Kernel => None,
+        }
+    }
+}
+
+/// The target's other threads get members of the scope for themselves as far as there are any, then the stressing
+/// instances' other threads share what is left.
+fn set_beside(beside: &Beside, layouts: &Layouts, scope: &Scope, roles: usize) -> Option<Setting> {
+    let here = layouts.example(usize::from(beside.kind));
+    let mut leaves: Vec<Vec<Option<Leaf>>> = vec![vec![None; roles]];
+    let mut nr_seen = vec![0; roles];
+    for (at, leaf) in here.clone().enumerate() {
+        match beside.layout.byte(at) {
+            0 => {}
+            TARGET => leaves[0][usize::from(beside.role)] = Some(leaf as Leaf),
+            byte => {
+                let role = usize::from(byte) - 1;
+                nr_seen[role] += 1;
+                if leaves.len() <= nr_seen[role] {
+                    leaves.push(vec![None; roles]);
+                }
+                leaves[nr_seen[role]][role] = Some(leaf as Leaf);
+            }
+        }
+    }
+    let mut elsewhere: Vec<Vec<Leaf>> = (scope.members().iter())
+        .filter(|&member| *member != here)
+        .map(|member| member.clone().rev().map(|leaf| leaf as Leaf).collect())
+        .collect();
+    // Who is placed first gets the emptiest member; the target's threads come first, and theirs are used up last.
+    let mut of_target: Vec<Vec<Leaf>> = Vec::new();
+    for thread in leaves[0].iter_mut().filter(|thread| thread.is_none()) {
+        let mut member = if elsewhere.is_empty() {
+            of_target.pop()?
+        } else {
+            elsewhere.remove(0)
+        };
+        *thread = Some(member.pop()?);
+        of_target.insert(0, member);
+    }
+    for thread in leaves[1..].iter_mut().flatten().filter(|thread| thread.is_none()) {
+        let pool = if elsewhere.iter().any(|member| !member.is_empty()) {
+            &mut elsewhere
+        } else {
+            &mut of_target
+        };
+        let emptiest = pool.iter_mut().max_by_key(|member| member.len())?;
+        *thread = Some(emptiest.pop()?);
+    }
+    Some(Setting {
+        instances: leaves
+            .into_iter()
+            .map(|threads| threads.into_iter().flatten().collect())
+            .collect(),
+        nr_observed: 1,
+    })
+}
+
+impl fmt::Display for Experiment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |placed: &[Leaf]| placed.iter().map(Leaf::to_string).collect::<Vec<_>>().join(",");
+        match self {
+            Experiment::Base(placed) => write!(f, "base {}", list(placed)),
+            Experiment::Beside(at) => write!(f, "beside {},{},{:x}", at.role, at.kind, at.layout.0),
+            Experiment::Assignment(placed) => write!(f, "assignment {}", list(placed)),
+            Experiment::Kernel => write!(f, "kernel"),
+        }
+    }
+}
+
+impl FromStr for Experiment {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let fail = || Error::Assignment {
+            problem: format!("\"{text}\" names no experiment"),
+        };
+        let list = |text: &str| -> Result<Vec<Leaf>, Error> {
+            text.split(',')
+                .map(|leaf| leaf.parse().map_err(|_| fail()))
+                .collect()
+        };
+        match text.split_once(' ') {
+            Some(("base", placed)) => Ok(Experiment::Base(list(placed)?)),
+            Some(("assignment", placed)) => Ok(Experiment::Assignment(list(placed)?)),
+            Some(("beside", at)) => match at.split(',').collect::<Vec<_>>()[..] {
+                [role, kind, layout] => Ok(Experiment::Beside(Beside {
+                    role: role.parse().map_err(|_| fail())?,
+                    kind: kind.parse().map_err(|_| fail())?,
+                    layout: Layout(u128::from_str_radix(layout, 16).map_err(|_| fail())?),
+                })),
+                _ => Err(fail()),
+            },
+            None if text == "kernel" => Ok(Experiment::Kernel),
+            _ => Err(fail()),
+        }
+    }
+}

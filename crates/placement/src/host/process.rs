@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One instance: a process group that ends with us, whatever happens.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use threadwise_machine::CpuId;
+
+use super::threads::{Found, Roles};
+use crate::run::RunError;
+use crate::spec::Spec;
+
+/// The last bytes of what a program wrote to stderr, for its error.
+const STDERR_BYTES: usize = 400;
+
+pub struct Instance {
+    pub nr: usize,
+    pub folder: PathBuf,
+    child: Child,
+    program: String,
+    cpus: Option<Vec<CpuId>>,
+    found: Option<Found>,
+    begun: Instant,
+    /// What it wrote, and when.
+    lines: Arc<Mutex<Vec<(Instant, String)>>>,
+    stderr: Arc<Mutex<String>>,
+    ended: Option<(ExitStatus, Duration)>,
+}
+
+impl Instance {
+    pub fn start(
+        spec: &Spec,
+        nr: usize,
+        cpus: Option<Vec<CpuId>>,
+        folder: &Path,
+    ) -> Result<Instance, RunError> {
+        let fill = |text: &str| {
+            text.replace("{instance}", &nr.to_string())
+                .replace("{folder}", &folder.display().to_string())
+        };
+        let words: Vec<String> = spec.command.iter().map(|word| fill(word)).collect();
+        let mut command = Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            .envs(spec.environment.iter().map(|(name, value)| (name, fill(value))));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        // SAFETY: between fork and exec only prctl() is called, which is async-signal-safe.
+        unsafe {
+            command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?));
+        }
+        let begun = Instant::now();
+        let mut child = command.spawn().map_err(|error| {
+            RunError::Program(format!(
+                "cannot start {}: {error}; `command` must name a program",
+                words[0]
+            ))
+        })?;
+        let (lines, stderr) = (Arc::default(), Arc::default());
+        keep_lines(child.stdout.take(), Arc::clone(&lines));
+        keep_end(child.stderr.take(), Arc::clone(&stderr));
+        Ok(Instance {
+            nr,
+            folder: folder.into(),
+            child,
+            program: words[0].clone(),
+            cpus,
+            found: None,
+            begun,
+            lines,
+            stderr,
+            ended: None,
+        })
+    }
+
+    /// Whether the threads of all roles are there.
+    pub fn has_all_threads(&mut self, roles: &Roles) -> Result<bool, RunError> {
+        if self.found.is_some() {
+            return Ok(true);
+        }
+        let ended = self.ended()?;
+        match roles.find(self.child.id()) {
+            Ok(found) => self.found = Some(found),
+            Err(missing) if ended => {
+                return Err(self.fail(&format!("ended before its threads were there: {missing}")));
+            }
+            Err(_) => {}
+        }
+        Ok(self.found.is_some())
+    }
+
+    /// Pins its threads.
+    pub fn pin(&mut self, roles: &Roles) -> Result<(), RunError> {
+        let Some(found) = &self.found else {
+            let missing = roles.find(self.child.id()).err().unwrap_or_default();
+            return Err(self.fail(&format!("{missing} within `time.deadline`")));
+        };
+        match &self.cpus {
+            Some(cpus) => found.pin(cpus).map_err(|problem| self.fail(&problem)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that its threads are those that were found, and where they were put.
+    pub fn verify(&mut self, roles: &Roles) -> Result<(), RunError> {
+        let Some(found) = &self.found else {
+            return Ok(());
+        };
+        match roles.verify(self.child.id(), found, self.cpus.as_deref()) {
+            // A process that is ending loses its threads before it can be waited for.
+            Err(problem) if !self.is_ending() => Err(self.fail(&problem)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it has ended by itself; an error if that was no success.
+    pub fn ended(&mut self) -> Result<bool, RunError> {
+        if self.ended.is_none() {
+            let status = self
+                .child
+                .try_wait()
+                .map_err(|error| self.fail(&format!("cannot be waited for: {error}")))?;
+            self.ended = status.map(|status| (status, self.begun.elapsed()));
+        }
+        match &self.ended {
+            Some((status, _)) if !status.success() => {
+                std::thread::sleep(Duration::from_millis(20));
+                let stderr = self
+                    .stderr
+                    .lock()
+                    .map(|text| text.trim().to_string())
+                    .unwrap_or_default();
+                Err(self.fail(&format!("failed with {status}: {stderr}")))
+            }
+            ended => Ok(ended.is_some()),
+        }
+    }
+
+    /// How long it took, once it has ended.
+    pub fn seconds(&self) -> Option<f64> {
+        self.ended.as_ref().map(|(_, took)| took.as_secs_f64())
+    }
+
+    /// What it wrote to stdout since.
+    pub fn lines_since(&self, since: Instant) -> Vec<String> {
+        let lines = self.lines.lock().map(|lines| lines.clone()).unwrap_or_default();
+        lines
+            .into_iter()
+            .filter(|(at, _)| *at >= since)
+            .map(|(_, line)| line)
+            .collect()
+    }
+
+    pub fn fail(&self, problem: &str) -> RunError {
+        RunError::Program(format!("instance {} of {} {problem}", self.nr, self.program))
+    }
+
+    fn is_ending(&mut self) -> bool {
+        std::thread::sleep(Duration::from_millis(20));
+        self.ended().unwrap_or(true)
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL).ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Keeps the lines of a stream and when they came.
+fn keep_lines(stream: Option<impl Read + Send + 'static>, into: Arc<Mutex<Vec<(Instant, String)>>>) {
+    let Some(stream) = stream else { return };
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            if let Ok(mut lines) = into.lock() {
+                lines.push((Instant::now(), line));
+            }
+        }
+    });
+}
+
+/// Keeps the end of a stream.
+fn keep_end(stream: Option<impl Read + Send + 'static>, into: Arc<Mutex<String>>) {
+    let Some(stream) = stream else { return };
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            if let Ok(mut text) = into.lock() {
+                let kept = text.chars().rev().take(STDERR_BYTES).collect::<Vec<_>>();
+                *text = kept
+                    .into_iter()
+                    .rev()
+                    .chain("\n".chars())
+                    .chain(line.chars())
+                    .collect();
+            }
+        }
+    });
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Choosing: the best predicted assignments, and of those the best measured.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use crate::{Assignments, Error, Leaf, Predictor, Tree};
+
+/// An assignment and what it is predicted to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Predicted {
+    /// Threads of one instance after the other's.
+    pub placed: Vec<Leaf>,
+    /// The sum over all instances.
+    pub performance: f64,
+}
+
+impl Eq for Predicted {}
+
+impl PartialOrd for Predicted {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Predicted {
+    /// The worse is the greater, so that it comes out of a heap first; of equals the later one.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other
+            .performance
+            .total_cmp(&self.performance)
+            .then_with(|| self.placed.cmp(&other.placed))
+    }
+}
+
+/// The best of a number of assignments, as they come by.
+pub struct Best {
+    nr: usize,
+    heap: BinaryHeap<Predicted>,
+    /// How many have come by.
+    pub nr_seen: u64,
+    /// How many of them could not be predicted.
+    pub nr_unknown: u64,
+}
+
+impl Best {
+    /// Keeps the `nr` best.
+    pub fn new(nr: usize) -> Best {
+        Best {
+            nr,
+            heap: BinaryHeap::with_capacity(nr + 1),
+            nr_seen: 0,
+            nr_unknown: 0,
+        }
+    }
+
+    /// Looks at one.
+    pub fn see(&mut self, placed: &[Leaf], performance: f64) {
+        self.nr_seen += 1;
+        if performance.is_nan() {
+            self.nr_unknown += 1;
+            return;
+        }
+        let is_better = |worst: &Predicted| performance > worst.performance;
+        if self.heap.len() < self.nr || self.heap.peek().is_some_and(is_better) {
+            self.heap.push(Predicted {
+                placed: placed.to_vec(),
+                performance,
+            });
+            if self.heap.len() > self.nr {
+                self.heap.pop();
+            }
+        }
+    }
+
+    /// The best first.
+    pub fn into_sorted(self) -> Vec<Predicted> {
+        self.heap.into_sorted_vec()
+    }
+}
+
+/// The `nr` assignments of `nr_threads` threads that are predicted to be the best, from all that there are.
+///
+/// # Errors
+/// Those of [`Assignments::new`].
+pub fn best_of_all(
+    tree: &Tree,
+    predictor: &mut Predictor,
+    nr_threads: usize,
+    nr: usize,
+) -> Result<Best, Error> {
+    let mut best = Best::new(nr);
+    let mut assignments = Assignments::new(tree, nr_threads)?;
+    while let Some(first_moved) = assignments.advance() {
+        let performance = predictor.predict_from(assignments.current(), first_moved);
+        best.see(assignments.current(), performance);
+    }
+    Ok(best)
+}

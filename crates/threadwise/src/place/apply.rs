@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `threadwise place apply`.
+
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use threadwise_placement::host::Roles;
+use threadwise_placement::{Tool, text_for};
+
+use super::subject::{INTERRUPTED, SubjectOptions};
+
+/// Pin the threads of running instances as an assignment says, or print it for another tool.
+///
+/// With --keep it goes on until Ctrl-C, and pins threads that come, or that were moved, again.
+#[derive(clap::Args)]
+pub struct Options {
+    #[command(flatten)]
+    subject: SubjectOptions,
+
+    /// For each instance the CPUs of its threads in the file's order, such as "0,1,2 8,9,10"
+    #[arg(long)]
+    cpus: String,
+
+    /// The process of each instance, in order
+    #[arg(long = "pid", required_unless_present = "print")]
+    pids: Vec<u32>,
+
+    /// Print it for this tool instead
+    #[arg(long, value_enum, conflicts_with_all = ["pids", "keep", "dry_run"])]
+    print: Option<Tool>,
+
+    /// Go on until Ctrl-C
+    #[arg(long)]
+    keep: bool,
+
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Pins or prints.
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let subject = options.subject.load()?;
+    let cpus = subject.cpus(&subject.parse(&options.cpus)?);
+    if let Some(tool) = options.print {
+        print!("{}", text_for(tool, &cpus, &subject.thread_names));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let roles = Roles::new(
+        subject
+            .spec()
+            .context("a computed program has no threads to pin")?,
+    )?;
+    if options.pids.len() != cpus.len() {
+        bail!(
+            "{} processes for {} instances: give --pid for each",
+            options.pids.len(),
+            cpus.len()
+        );
+    }
+    if options.keep {
+        ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)).context("cannot handle Ctrl-C")?;
+    }
+    loop {
+        for (&pid, cpus) in options.pids.iter().zip(&cpus) {
+            let found = roles
+                .find(pid)
+                .map_err(|problem| anyhow::anyhow!("process {pid} {problem}"));
+            let found = match found {
+                // Its threads may be still to come, or gone for a moment.
+                Err(_) if options.keep && std::path::Path::new(&format!("/proc/{pid}")).exists() => continue,
+                found => found?,
+            };
+            if options.dry_run {
+                for ((tid, name), cpu) in found.tids().iter().zip(&subject.thread_names).zip(cpus) {
+                    println!("would pin thread {tid} ({name}) of process {pid} to CPU {cpu}");
+                }
+            } else {
+                found.pin(cpus).map_err(anyhow::Error::msg)?;
+            }
+        }
+        if !options.keep || options.dry_run || INTERRUPTED.load(Ordering::Relaxed) {
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}

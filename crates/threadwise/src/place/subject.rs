@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What is assigned, on what, and how it is run.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use serde_json::json;
+use threadwise_machine::{CpuId, Machine};
+use threadwise_placement::host::Host;
+use threadwise_placement::spec::{Precision, Spec};
+use threadwise_placement::{Campaign, Computed, Layouts, Runner, Scope, Size, Store, Tree};
+
+use super::lab::Guest;
+
+/// Set by Ctrl-C.
+pub static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// What runs the programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum On {
+    /// This machine
+    Host,
+    /// An emulated machine
+    Lab,
+}
+
+/// A workload, and what it runs on.
+#[derive(clap::Args)]
+pub struct SubjectOptions {
+    /// A file that says how an instance is started and measured, or `ipfwd:VARIANT`, one of the paper's programs, computed
+    subject: String,
+
+    /// `host`, a machine file, a name from the zoo, or a synthetic string [default: host; for ipfwd ultrasparc-t2]
+    #[arg(long, short)]
+    machine: Option<String>,
+
+    /// What runs the programs
+    #[arg(long, value_enum, default_value_t = On::Host)]
+    on: On,
+
+    /// Instances, instead of what the file says
+    #[arg(long, short)]
+    instances: Option<usize>,
+
+    /// The seed of all that is drawn at random
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// With ipfwd: the standard deviation of a run, relative
+    #[arg(long, default_value_t = 0.0)]
+    noise: f64,
+}
+
+/// A workload on a machine.
+pub struct Subject {
+    pub name: String,
+    pub machine: Machine,
+    pub tree: Tree,
+    pub scope: Scope,
+    pub size: Size,
+    pub thread_names: Vec<String>,
+    pub precision: Precision,
+    pub seed: u64,
+    /// Of one run, about.
+    pub seconds_a_run: f64,
+    identity: String,
+    kind: Kind,
+}
+
+enum Kind {
+    Program { spec: Spec, on: On, machine: String },
+    Ipfwd { variant: String, noise: f64 },
+}
+
+impl SubjectOptions {
+    /// Reads what there is to read.
+    pub fn load(&self) -> Result<Subject> {
+        match self.subject.strip_prefix("ipfwd:") {
+            Some(variant) => self.load_ipfwd(variant),
+            None => self.load_spec(Path::new(&self.subject)),
+        }
+    }
+
+    fn load_ipfwd(&self, variant: &str) -> Result<Subject> {
+        let machine = Machine::load(self.machine.as_deref().unwrap_or("ultrasparc-t2"))?;
+        if self.on == On::Lab {
+            bail!("{} is computed: --on lab is for programs", self.subject);
+        }
+        if !(0.0..1.0).contains(&self.noise) {
+            bail!(
+                "--noise {} is out of range: it must be at least 0 and below 1",
+                self.noise
+            );
+        }
+        Computed::new(&machine, variant, self.noise, self.seed)?;
+        let once = u32::from(self.noise > 0.0);
+        self.subject(
+            machine,
+            Scope::DEFAULT,
+            Kind::Ipfwd {
+                variant: variant.into(),
+                noise: self.noise,
+            },
+            |subject| {
+                subject.thread_names = ["R", "P", "T"].map(String::from).to_vec();
+                subject.precision = Precision {
+                    relative: 0.01,
+                    min: 1 + once,
+                    max: 1 + 4 * once,
+                };
+                subject.size.instances = self.instances.unwrap_or(2);
+                subject.identity = json!([variant, subject.machine, self.noise]).to_string();
+            },
+        )
+    }
+
+    fn load_spec(&self, path: &Path) -> Result<Subject> {
+        let spec = Spec::read(path)?;
+        let source = self.machine.clone().unwrap_or_else(|| "host".into());
+        if self.on == On::Host && source != "host" {
+            bail!("programs on this machine see this machine: --machine {source} wants --on lab");
+        }
+        let machine = Machine::load(&source)?;
+        let scope = spec.scope.clone();
+        let kind = Kind::Program {
+            spec: spec.clone(),
+            on: self.on,
+            machine: source,
+        };
+        self.subject(machine, &scope, kind, |subject| {
+            subject.thread_names = spec.threads.iter().map(|thread| thread.to_string()).collect();
+            subject.precision = spec.precision;
+            subject.size.instances = self.instances.unwrap_or(spec.instances);
+            subject.seconds_a_run = spec.time.warm_up + spec.time.measure;
+            // What does not change what a run means may change between campaigns.
+            let same = json!([
+                spec.command,
+                spec.environment,
+                spec.threads,
+                spec.unassigned,
+                spec.performance,
+                spec.time,
+                scope,
+                subject.machine,
+                format!("{:?}", self.on),
+            ]);
+            subject.identity = same.to_string();
+        })
+    }
+
+    fn subject(
+        &self,
+        machine: Machine,
+        scope: &str,
+        kind: Kind,
+        complete: impl FnOnce(&mut Subject),
+    ) -> Result<Subject> {
+        let tree = Tree::new(&machine)?;
+        let scope = Scope::new(&machine, &tree, scope)?;
+        let mut subject = Subject {
+            name: self.subject.clone(),
+            machine,
+            tree,
+            scope,
+            size: Size {
+                roles: 0,
+                instances: 1,
+            },
+            thread_names: Vec::new(),
+            precision: Precision::default(),
+            seed: self.seed,
+            seconds_a_run: 0.0,
+            identity: String::new(),
+            kind,
+        };
+        complete(&mut subject);
+        subject.size.roles = subject.thread_names.len();
+        if subject.size.instances == 0 {
+            bail!("--instances must be at least 1");
+        }
+        if subject.nr_threads() > subject.tree.nr_leaves() {
+            bail!(
+                "{} instances of {} threads do not fit on the {} hardware threads of {}, one on each",
+                subject.size.instances,
+                subject.size.roles,
+                subject.tree.nr_leaves(),
+                subject.machine.name()
+            );
+        }
+        Ok(subject)
+    }
+}
+
+impl Subject {
+    /// Threads of all instances.
+    pub fn nr_threads(&self) -> usize {
+        self.size.roles * self.size.instances
+    }
+
+    /// The campaign over it.
+    pub fn campaign<'a>(&'a self, layouts: &'a Layouts<'a>) -> Campaign<'a> {
+        Campaign {
+            tree: &self.tree,
+            scope: &self.scope,
+            layouts,
+            size: self.size,
+            precision: self.precision,
+            seed: self.seed,
+            interrupted: &INTERRUPTED,
+        }
+    }
+
+    /// What runs it. From now on Ctrl-C ends the present run, and whatever it started.
+    pub fn runner(&self) -> Result<Box<dyn Runner + '_>> {
+        ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)).context("cannot handle Ctrl-C")?;
+        Ok(match &self.kind {
+            Kind::Ipfwd { variant, noise } => {
+                Box::new(Computed::new(&self.machine, variant, *noise, self.seed)?)
+            }
+            Kind::Program {
+                spec, on: On::Host, ..
+            } => {
+                let folder = std::env::temp_dir().join(format!("threadwise-place-{}", std::process::id()));
+                Box::new(Host::new(spec, folder, &INTERRUPTED)?)
+            }
+            Kind::Program {
+                spec,
+                on: On::Lab,
+                machine,
+            } => Box::new(Guest::boot(spec, machine)?),
+        })
+    }
+
+    /// How its program is run, if it is one.
+    pub fn spec(&self) -> Option<&Spec> {
+        match &self.kind {
+            Kind::Program { spec, .. } => Some(spec),
+            Kind::Ipfwd { .. } => None,
+        }
+    }
+
+    /// Whether the kernel could place the threads instead.
+    pub fn has_kernel(&self) -> bool {
+        matches!(self.kind, Kind::Program { .. })
+    }
+
+    /// Opens its store.
+    pub fn open(&self, path: &Option<PathBuf>) -> Result<Store> {
+        let default = || {
+            let name: String = self
+                .name
+                .chars()
+                .map(|c| if c.is_alphanumeric() { c } else { '-' })
+                .collect();
+            PathBuf::from(format!("{name}.place"))
+        };
+        Ok(Store::open(
+            &path.clone().unwrap_or_else(default),
+            (&self.name, &self.identity),
+        )?)
+    }
+
+    /// The CPUs of each instance.
+    pub fn cpus(&self, placed: &[u16]) -> Vec<Vec<CpuId>> {
+        let one = |threads: &[u16]| threads.iter().map(|&leaf| self.tree.cpu(leaf)).collect();
+        placed.chunks_exact(self.size.roles).map(one).collect()
+    }
+
+    /// The leaves of an assignment as people write it: CPUs of an instance joined by commas, instances by blanks.
+    pub fn parse(&self, text: &str) -> Result<Vec<u16>> {
+        let mut placed = Vec::new();
+        for instance in text.split_whitespace() {
+            let cpus: Vec<&str> = instance.split(',').collect();
+            if cpus.len() != self.size.roles {
+                bail!(
+                    "\"{instance}\" has {} CPUs, an instance has {} threads",
+                    cpus.len(),
+                    self.size.roles
+                );
+            }
+            for cpu in cpus {
+                let id = cpu.parse().with_context(|| format!("\"{cpu}\" is no CPU"))?;
+                let leaf = self.tree.leaf(CpuId(id));
+                let leaf =
+                    leaf.with_context(|| format!("{} has no CPU {cpu} online", self.machine.name()))?;
+                if placed.contains(&leaf) {
+                    bail!("CPU {cpu} is given twice: each thread needs one of its own");
+                }
+                placed.push(leaf);
+            }
+        }
+        if placed.is_empty() {
+            bail!("no CPUs are given: for each instance its threads' CPUs, such as \"0,1,2 8,9,10\"");
+        }
+        Ok(placed)
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `threadwise place worth`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use rand_pcg::Pcg64;
+use serde_json::json;
+use threadwise_metrics::{best_possible, chance_of_top};
+use threadwise_placement::{Experiment, Layouts, Sampler};
+
+use super::campaign::{mean, watched};
+use super::subject::SubjectOptions;
+use crate::Format;
+
+/// Measure random assignments, estimate from the best of them what the best of all could be, and say whether a search
+/// could gain enough. Exit status 1: it is not worth it.
+///
+/// The estimate is by extreme values (peaks over a threshold), as in Radojković et al., "Optimal Task Assignment in
+/// Multithreaded Processors: A Statistical Approach", ASPLOS 2012.
+#[derive(clap::Args)]
+pub struct Options {
+    #[command(flatten)]
+    subject: SubjectOptions,
+
+    /// How many random assignments, at least 100
+    #[arg(long, default_value_t = 200)]
+    samples: usize,
+
+    /// It is worth it if the best could be better by this share: than the kernel's placement, or where there is none, than
+    /// random assignments on the mean
+    #[arg(long, default_value_t = 0.05)]
+    gain: f64,
+
+    /// Where results are kept [default: the subject's name with .place]
+    #[arg(long)]
+    store: Option<PathBuf>,
+
+    /// Only say what would be run
+    #[arg(long)]
+    dry_run: bool,
+
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+/// Measures, estimates and answers.
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let subject = options.subject.load()?;
+    let layouts = Layouts::new(&subject.tree, &subject.scope)?;
+    let mut sampler = Sampler::new(&subject.tree, subject.nr_threads())?;
+    let mut random = Pcg64::new(u128::from(subject.seed), 0x3a3);
+    let sample: Vec<Vec<u16>> = (0..options.samples).map(|_| sampler.draw(&mut random)).collect();
+    let experiments: Vec<_> = sample.iter().cloned().map(Experiment::Assignment).collect();
+    if options.dry_run {
+        println!(
+            "would measure {} random assignments of {}, at least {:.0} s",
+            options.samples,
+            sampler.total(),
+            options.samples as f64 * subject.seconds_a_run
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    let store = subject.open(&options.store)?;
+    let mut runner = subject.runner()?;
+    let mut campaign = subject.campaign(&layouts);
+    let kernel = match subject.has_kernel() {
+        true => watched(&campaign, &[Experiment::Kernel], runner.as_mut(), &store)?,
+        false => BTreeMap::new(),
+    };
+    // Each assignment once: more of them tell more than repeating them.
+    (campaign.precision.min, campaign.precision.max) = (1, 1);
+    let runs = watched(&campaign, &experiments, runner.as_mut(), &store)?;
+    // The same assignment may be drawn twice, and counts twice.
+    let measured: Vec<f64> = sample
+        .into_iter()
+        .map(|placed| mean(&runs[&Experiment::Assignment(placed)]))
+        .collect();
+    let best = best_possible(&measured, 0.95)?;
+    let (against, base) = match kernel.get(&Experiment::Kernel) {
+        Some(kernel) => ("the kernel's placement", mean(kernel)),
+        None => ("random assignments on the mean", mean(&measured)),
+    };
+    // What is not known to be out of reach may be there.
+    let gain = best.high.map(|high| high / base - 1.0);
+    let is_worth = gain.is_none_or(|gain| gain >= options.gain);
+    let top = chance_of_top(measured.len() as u64, 0.01)?;
+    match options.format {
+        Format::Text => {
+            let percent = |value: f64| 100.0 * (value / base - 1.0);
+            println!(
+                "best of {} random assignments: {:+.1} % over {against}",
+                measured.len(),
+                percent(best.observed)
+            );
+            println!(
+                "  it is among the best 1 % of all with a probability of {:.1} %",
+                100.0 * top
+            );
+            match (best.estimate, best.high) {
+                (Some(estimate), Some(high)) => println!(
+                    "the best of all, estimated: {:+.1} % [{:+.1}, {:+.1}]",
+                    percent(estimate),
+                    percent(best.low),
+                    percent(high)
+                ),
+                _ => println!("the best of all: no bound can be told from this sample"),
+            }
+            println!(
+                "{}",
+                if is_worth {
+                    "worth a search"
+                } else {
+                    "not worth it"
+                }
+            );
+        }
+        Format::Json => println!(
+            "{}",
+            json!({
+                "schema": "threadwise.place.worth/1", "label": runner.label(), "seed": subject.seed, "against": against,
+                "base": base, "best_possible": best, "nr_samples": measured.len(), "chance_of_top_percent": top,
+                "gain_at_most": gain, "worth": is_worth,
+            })
+        ),
+    }
+    Ok(if is_worth {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
