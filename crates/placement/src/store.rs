@@ -2,6 +2,7 @@
 //! Where results are kept: an SQLite file, one row for each run, written before the next begins.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 
@@ -69,6 +70,8 @@ impl Store {
     pub fn open(path: &Path, identity: (&str, &str)) -> Result<Store, StoreError> {
         let fail = |source| explain(path, source);
         let connection = Connection::open(path).map_err(fail)?;
+        // Whoever has it open keeps it for hours.
+        connection.busy_timeout(Duration::ZERO).map_err(fail)?;
         // Taken with the first write and kept until the end of the process, however that comes.
         connection
             .pragma_update(None, "locking_mode", "EXCLUSIVE")

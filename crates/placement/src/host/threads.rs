@@ -112,8 +112,8 @@ impl Roles {
                 let allowed = allowed(tgid, *tid)?;
                 if allowed != wanted.to_string() {
                     return Err(format!(
-                        "has moved its thread \"{}\" from CPU {wanted}: it may run on {allowed} now; \
-                         its own pinning must be switched off",
+                        "no longer runs its thread \"{}\" on CPU {wanted}: it may run on {allowed} now; \
+                         switch its own pinning off, and leave the CPU online",
                         threads[tid]
                     ));
                 }

@@ -152,8 +152,10 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let store = subject.open(&options.store)?;
+    let nr_before = store.runs()?.len();
     let mut runner = subject.runner()?;
     let runs = watched(&subject.campaign(&layouts), &experiments, runner.as_mut(), &store)?;
+    let nr_new = store.runs()?.len() - nr_before;
     if nr_without_room > 0 {
         eprintln!(
             "{nr_without_room} entries of the Slowdown Table are left out: the machine has no room for their threads' \
@@ -164,7 +166,8 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
     let (base, beside) = subject.campaign(&layouts).tables(&store)?.nr_entries();
     match options.format {
         Format::Text => println!(
-            "{} [{}]: {base} entries of the Base Time Table and {beside} of the Slowdown Table from {nr_runs} runs",
+            "{} [{}]: {base} entries of the Base Time Table and {beside} of the Slowdown Table from {nr_runs} runs, \
+             {nr_new} of them new",
             subject.name,
             runner.label()
         ),
@@ -173,7 +176,7 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
             json!({
                 "schema": "threadwise.place.profile/1", "subject": subject.name, "machine": subject.machine.name(),
                 "label": runner.label(), "seed": subject.seed, "base_entries": base, "slowdown_entries": beside,
-                "runs": nr_runs, "without_room": nr_without_room,
+                "runs": nr_runs, "new_runs": nr_new, "without_room": nr_without_room,
             })
         ),
     }

@@ -70,8 +70,15 @@ pub struct Subject {
 }
 
 enum Kind {
-    Program { spec: Spec, on: On, machine: String },
-    Ipfwd { variant: String, noise: f64 },
+    Program {
+        spec: Box<Spec>,
+        on: On,
+        machine: String,
+    },
+    Ipfwd {
+        variant: String,
+        noise: f64,
+    },
 }
 
 impl SubjectOptions {
@@ -125,7 +132,7 @@ impl SubjectOptions {
         let machine = Machine::load(&source)?;
         let scope = spec.scope.clone();
         let kind = Kind::Program {
-            spec: spec.clone(),
+            spec: Box::new(spec.clone()),
             on: self.on,
             machine: source,
         };

@@ -12,6 +12,7 @@ mod counting;
 mod decisions;
 mod fairness;
 mod laboratory;
+mod placement;
 mod places;
 
 use std::collections::BTreeMap;

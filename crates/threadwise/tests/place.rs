@@ -1,0 +1,600 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `threadwise place` on this machine: real programs, real threads, real files, and what goes wrong with them.
+
+#![allow(clippy::unwrap_used)] // a test that panics has failed
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const THREADWISE: &str = env!("CARGO_BIN_EXE_threadwise");
+
+/// Programs that are measured have the machine to themselves.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A folder with a workload in it.
+struct Workload(TempDir);
+
+impl Workload {
+    fn new(spec: &str) -> Workload {
+        let folder = TempDir::new().unwrap();
+        std::fs::write(
+            folder.path().join("spec.toml"),
+            spec.replace("THREADWISE", THREADWISE),
+        )
+        .unwrap();
+        Workload(folder)
+    }
+
+    /// IPFwd with two of its threads assigned; the third waits for them most of the time.
+    fn pipeline() -> Workload {
+        Workload::new(PIPELINE)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(THREADWISE);
+        command.arg("place").args(args).current_dir(self.0.path());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// The message of a command that must fail.
+    fn refused(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+        assert!(output.stdout.is_empty(), "{args:?} printed {:?}", output.stdout);
+        stderr
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        json(&self.run(&[args, &["--format", "json"]].concat()))
+    }
+}
+
+fn json(output: &Output) -> Value {
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+const PIPELINE: &str = r#"
+name = "ipfwd"
+command = ["THREADWISE", "bench", "pipeline", "--variant", "intadd", "--wait", "yield", "--seconds", "60",
+           "--counter", "{folder}/{instance}"]
+threads = ["P", "T"]
+unassigned = ["R", "threadwise"]
+[performance]
+counter = "{folder}/{instance}"
+[time]
+warm_up = 0.1
+measure = 0.3
+[precision]
+relative = 0.5
+min = 2
+max = 3
+"#;
+
+#[test]
+fn counts_are_numbers_of_any_size() {
+    let none = Workload::new("");
+    let args = [
+        "count",
+        "--machine",
+        "ultrasparc-t2",
+        "--threads",
+        "4",
+        "--instances",
+        "1",
+    ];
+    let counts = none.json(&args);
+    assert_eq!(counts["schema"], "threadwise.place.count/1");
+    assert_eq!(counts["base"], 49);
+    assert_eq!(counts["base_modulo_instances"], 49);
+    assert_eq!(counts["slowdown"], 9800);
+    let many = none.run(&[
+        "count",
+        "--machine",
+        "ultrasparc-t2",
+        "--threads",
+        "32",
+        "--format",
+        "json",
+    ]);
+    assert!(String::from_utf8_lossy(&many.stdout).contains("\"slowdown\": 12337063200"));
+    let error = none.refused(&["count", "--machine", "core:2 pu:2", "--threads", "5"]);
+    assert!(
+        error.contains("5 threads do not fit on 4 hardware threads"),
+        "{error}"
+    );
+}
+
+#[test]
+fn lists_and_samples_have_a_line_for_each_assignment() {
+    let none = Workload::new("");
+    let listed = none.run(&[
+        "list",
+        "--machine",
+        "ultrasparc-t2",
+        "--threads",
+        "3",
+        "--instances",
+        "2",
+    ]);
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert_eq!(listed.lines().count(), 1526);
+    assert_eq!(listed.lines().next(), Some("0,1,2 3,4,5"));
+    let sample = |seed| {
+        let args = [
+            "sample",
+            "--machine",
+            "ultrasparc-t2",
+            "--threads",
+            "3",
+            "--instances",
+            "2",
+            "--seed",
+            seed,
+        ];
+        String::from_utf8(none.run(&args).stdout).unwrap()
+    };
+    assert_eq!(sample("1"), sample("1"));
+    assert_ne!(sample("1"), sample("2"));
+    assert!(
+        sample("1")
+            .lines()
+            .all(|line| listed.lines().any(|it| it == line))
+    );
+}
+
+#[test]
+fn a_workload_is_profiled_predicted_chosen_and_applied() {
+    let _alone = alone();
+    let workload = Workload::pipeline();
+    let profile = workload.json(&["profile", "spec.toml"]);
+    assert_eq!(profile["label"], "measured on this machine");
+    assert!(profile["base_entries"].as_u64() >= Some(1), "{profile}");
+    // Everything is there already: nothing is run again.
+    let again = workload.json(&["profile", "spec.toml"]);
+    assert_eq!(
+        (&again["runs"], &again["new_runs"]),
+        (&profile["runs"], &0.into())
+    );
+    let predicted = workload.json(&["predict", "spec.toml"]);
+    assert!(
+        predicted["assignments"][0]["performance"].as_f64() > Some(0.0),
+        "{predicted}"
+    );
+    let output = workload.run(&["select", "spec.toml", "--baselines", "2", "--format", "json"]);
+    // Which of the two placements is better is the machine's business.
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let chosen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let names: Vec<_> = chosen["baselines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["name"])
+        .collect();
+    assert_eq!(names, ["naive", "balanced", "kernel"]);
+    let cpus: Vec<String> = chosen["cpus"][0]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(Value::to_string)
+        .collect();
+    assert_eq!(cpus.len(), 2);
+
+    let pipeline = ["bench", "pipeline", "--wait", "yield", "--seconds", "60"];
+    let running = Running(
+        Command::new(THREADWISE)
+            .args(pipeline)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let pid = running.0.id().to_string();
+    let reversed = "1,0";
+    running.until_thread("T");
+    let dry = workload.run(&[
+        "apply",
+        "spec.toml",
+        "--cpus",
+        reversed,
+        "--pid",
+        &pid,
+        "--dry-run",
+    ]);
+    assert!(
+        String::from_utf8_lossy(&dry.stdout).contains("(T) of process"),
+        "{dry:?}"
+    );
+    assert_ne!(running.allowed("P"), "1");
+    assert!(
+        workload
+            .run(&["apply", "spec.toml", "--cpus", reversed, "--pid", &pid])
+            .status
+            .success()
+    );
+    assert_eq!(
+        (running.allowed("P").as_str(), running.allowed("T").as_str()),
+        ("1", "0")
+    );
+    let text = workload.run(&["apply", "spec.toml", "--cpus", reversed, "--print", "dpdk-lcores"]);
+    assert_eq!(
+        String::from_utf8_lossy(&text.stdout),
+        "--lcores='0@1,1@0'  # instance 0\n"
+    );
+}
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Running {
+    fn thread(&self, name: &str) -> Option<PathBuf> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.0.id()))
+            .unwrap()
+            .flatten();
+        let is_it =
+            |task: &Path| std::fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim() == name);
+        tasks.map(|task| task.path()).find(|task| is_it(task))
+    }
+
+    fn until_thread(&self, name: &str) {
+        wait_for(name, || self.thread(name).is_some());
+    }
+
+    fn allowed(&self, name: &str) -> String {
+        let status = std::fs::read_to_string(self.thread(name).unwrap().join("status")).unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        line.unwrap().trim().to_string()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_there() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what} did not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn threads_that_come_later_are_pinned_too() {
+    let workload = Workload::pipeline();
+    // It is its own parent's child, which takes a second to become the program.
+    let script = format!("sleep 1; exec {THREADWISE} bench pipeline --wait yield --seconds 60");
+    let running = Running(
+        Command::new("sh")
+            .args(["-c", &script])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let pid = running.0.id().to_string();
+    let keep = Running(
+        workload
+            .command(&["apply", "spec.toml", "--cpus", "1,0", "--pid", &pid, "--keep"])
+            .spawn()
+            .unwrap(),
+    );
+    running.until_thread("T");
+    wait_for("the pinning", || {
+        running.allowed("P") == "1" && running.allowed("T") == "0"
+    });
+    drop(keep);
+}
+
+#[test]
+fn a_program_that_goes_wrong_is_named_with_the_remedy() {
+    let _alone = alone();
+    let measure = |command: &str, more: &str| {
+        let spec = format!(
+            "name = \"x\"\ncommand = {command}\n{more}\n[time]\nwarm_up = 0.1\nmeasure = 0.3\ndeadline = 1\n"
+        );
+        Workload::new(&spec).refused(&["measure", "spec.toml", "--cpus", "0"])
+    };
+    let main = "threads = [{ created = 0 }]\nperformance.output = \"speed ([0-9]+)\"";
+    let error = measure("[\"/no/such/program\"]", main);
+    assert!(error.contains("cannot start /no/such/program"), "{error}");
+    let error = measure("[\"sh\", \"-c\", \"sleep 0.2; echo broken >&2; exit 3\"]", main);
+    assert!(error.contains("failed with exit status: 3: broken"), "{error}");
+    let error = measure("[\"sh\", \"-c\", \"sleep 0.2\"]", main);
+    assert!(error.contains("ended while it was measured"), "{error}");
+    let error = measure(
+        "[\"sh\", \"-c\", \"while :; do echo slow 3; sleep 0.05; done\"]",
+        main,
+    );
+    assert!(
+        error.contains("printed no figure that matches") && error.contains("slow 3"),
+        "{error}"
+    );
+    let error = measure(
+        "[\"sh\", \"-c\", \"while :; do echo speed 0; sleep 0.05; done\"]",
+        main,
+    );
+    assert!(error.contains("did nothing while it was measured"), "{error}");
+    let error = measure(
+        "[\"sleep\", \"60\"]",
+        "threads = [\"R\"]\nperformance.elapsed = true",
+    );
+    assert!(
+        error.contains("has no thread named \"R\"; it has sleep within `time.deadline`"),
+        "{error}"
+    );
+    let error = measure(
+        "[\"sleep\", \"60\"]",
+        "threads = [\"sleep\"]\nperformance.elapsed = true",
+    );
+    assert!(error.contains("has not ended within 1 s"), "{error}");
+    let error = measure(
+        "[\"sleep\", \"60\"]",
+        "threads = [\"sleep\"]\nperformance.counter = \"{folder}/none\"",
+    );
+    assert!(error.contains("has no counter of eight bytes in"), "{error}");
+    let pipeline =
+        "[\"THREADWISE\", \"bench\", \"pipeline\", \"--wait\", \"yield\", \"--interval\", \"0.1\"]";
+    let error = measure(
+        pipeline,
+        "threads = [\"P\"]\nperformance.output = \"packets_per_second ([0-9.]+)\"",
+    );
+    assert!(error.contains("in neither `threads` nor `unassigned`"), "{error}");
+    let escapes = "[\"sh\", \"-c\", \"while :; do echo speed 1; taskset -pc 0-1 $$; sleep 0.01; done\"]";
+    let error = measure(escapes, main);
+    assert!(
+        error.contains("no longer runs its thread \"sh\" on CPU 0: it may run on 0-1 now"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_measured_is_what_the_program_does() {
+    let _alone = alone();
+    let spec = "name = \"x\"\ncommand = [\"sh\", \"-c\", \"while :; do echo speed 42.5; sleep 0.02; done\"]\n\
+                threads = [{ pattern = \"s.\" }]\nperformance.output = \"speed ([0-9.]+)\"\n[time]\nwarm_up = 0.1\nmeasure = 0.3\n";
+    let done = Workload::new(spec).json(&["measure", "spec.toml", "--cpus", "1"]);
+    assert_eq!(done["performance"], serde_json::json!([42.5]));
+    // Twice the work in one run takes twice as long, whatever this machine's speed.
+    let elapsed = |seconds: &str| {
+        let spec = format!(
+            "name = \"x\"\ncommand = [\"sleep\", \"{seconds}\"]\nthreads = [\"sleep\"]\nperformance.elapsed = true\n"
+        );
+        let done = Workload::new(&spec).json(&["measure", "spec.toml", "--kernel"]);
+        done["performance"][0].as_f64().unwrap()
+    };
+    let ratio = elapsed("0.5") / elapsed("1");
+    assert!((1.5..2.5).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn a_wrong_specification_is_refused_with_its_place() {
+    let refused = |from: &str, to: &str| {
+        assert!(PIPELINE.contains(from));
+        Workload::new(&PIPELINE.replace(from, to)).refused(&["profile", "spec.toml", "--dry-run"])
+    };
+    for (from, to, expected) in [
+        ("name = ", "nome = ", "spec.toml"),
+        (
+            "threads = [\"P\", \"T\"]",
+            "threads = []",
+            "`threads` has 0 entries",
+        ),
+        ("warm_up = 0.1", "warm_up = -1", "`time.warm_up` is -1 s"),
+        (
+            "relative = 0.5",
+            "relative = 0",
+            "`precision` must have 0 < relative",
+        ),
+        (
+            "counter = \"{folder}/{instance}\"\n[time]",
+            "output = \"no group\"\n[time]",
+            "has no group for the figure",
+        ),
+        (
+            "unassigned = [\"R\"",
+            "unassigned = [\"(\"",
+            "`unassigned`: regex parse error",
+        ),
+        (
+            "threads = [\"P\", \"T\"]",
+            "threads = [\"P\", \"T\"]\ninstances = 900",
+            "do not fit",
+        ),
+        (
+            "threads = [\"P\", \"T\"]",
+            "threads = [\"P\", \"T\"]\nscope = \"pipe\"",
+            "has no level \"pipe\"",
+        ),
+    ] {
+        let error = refused(from, to);
+        assert!(error.contains(expected), "{to}: {error}");
+    }
+    let workload = Workload::pipeline();
+    for (cpus, expected) in [
+        ("0", "has 1 CPUs, an instance has 2 threads"),
+        ("0,0", "CPU 0 is given twice"),
+        ("0,8000", "has no CPU 8000 online"),
+        ("0,x", "\"x\" is no CPU"),
+        (" ", "no CPUs are given"),
+    ] {
+        let error = workload.refused(&["measure", "spec.toml", "--cpus", cpus]);
+        assert!(error.contains(expected), "{cpus}: {error}");
+    }
+    let error = workload.refused(&["profile", "no.toml"]);
+    assert!(error.contains("cannot read no.toml"), "{error}");
+    let error = workload.refused(&["profile", "ipfwd:hash9"]);
+    assert!(error.contains("\"hash9\" is no variant of IPFwd"), "{error}");
+    let error = workload.refused(&["predict", "spec.toml"]);
+    assert!(
+        error.contains("run `threadwise place profile spec.toml` first"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_campaign_that_is_killed_goes_on_where_it_was() {
+    let _alone = alone();
+    let workload = Workload::new(&PIPELINE.replace("relative = 0.5\nmin = 2\nmax = 3", "min = 4\nmax = 4"));
+    let store = workload.path("runs.place");
+    let store_text = store.to_str().unwrap();
+    let profile = ["profile", "spec.toml", "--store", store_text];
+    let mut campaign = workload.command(&profile);
+    let mut campaign = Running(campaign.stdout(Stdio::null()).spawn().unwrap());
+    // The file behind the store grows with each run.
+    let log = store.with_extension("place-wal");
+    wait_for("the store", || log.metadata().is_ok_and(|file| file.len() > 0));
+    let in_use = workload.refused(&profile);
+    assert!(in_use.contains("is in use by another campaign"), "{in_use}");
+    let size = log.metadata().unwrap().len();
+    wait_for("a run", || {
+        log.metadata().is_ok_and(|file| file.len() > size + 4096)
+    });
+    campaign.0.kill().unwrap();
+    campaign.0.wait().unwrap();
+    let resumed = workload.json(&profile);
+    // Base alone, and each thread alone: three experiments, four runs each, none of them twice.
+    let nr = |field: &str| resumed[field].as_u64().unwrap();
+    assert_eq!(nr("runs"), 4 * (nr("base_entries") + nr("slowdown_entries")));
+    assert!(nr("new_runs") > 0 && nr("new_runs") < nr("runs"), "{resumed}");
+    let programs = Command::new("pgrep")
+        .args(["-f", workload.0.path().to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(programs.stdout.is_empty(), "programs outlived their campaign");
+}
+
+#[test]
+fn a_store_of_something_else_is_refused() {
+    let workload = Workload::pipeline();
+    assert!(
+        workload
+            .run(&["profile", "ipfwd:intadd", "--store", "a.place"])
+            .status
+            .success()
+    );
+    let error = workload.refused(&["profile", "ipfwd:intmul", "--store", "a.place"]);
+    assert!(
+        error.contains("holds results of ipfwd:intadd, not of ipfwd:intmul"),
+        "{error}"
+    );
+    let error = workload.refused(&[
+        "profile",
+        "ipfwd:intadd",
+        "--machine",
+        "core:8 pu:2",
+        "--store",
+        "a.place",
+    ]);
+    assert!(
+        error.contains("as it was before its file or machine changed"),
+        "{error}"
+    );
+    std::fs::write(workload.path("b.place"), "this is no store at all").unwrap();
+    let error = workload.refused(&["profile", "ipfwd:intadd", "--store", "b.place"]);
+    assert!(error.contains("b.place"), "{error}");
+}
+
+#[test]
+fn a_full_disk_loses_nothing_that_was_recorded() {
+    // A file system of its own, of 64 KiB, that is gone with the process.
+    let script = format!(
+        "set -e; mkdir m; mount -t tmpfs -o size=64k none m; {THREADWISE} place profile ipfwd:intadd --instances 8 --store m/s || echo status $?; \
+         rm -f m/filler; mount -o remount,size=64m none m; {THREADWISE} place profile ipfwd:intadd --instances 8 --store m/s"
+    );
+    let folder = TempDir::new().unwrap();
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", &script])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(
+        stderr.contains("the disk is full; nothing that was recorded is lost"),
+        "{stdout}{stderr}"
+    );
+    assert!(stdout.contains("status 2"), "{stdout}{stderr}");
+    assert!(
+        stdout.contains("11 entries of the Base Time Table and 2100"),
+        "{stdout}{stderr}"
+    );
+}
+
+#[test]
+fn whether_it_is_worth_it_is_an_exit_status() {
+    let workload = Workload::new("");
+    let worth = workload.run(&["worth", "ipfwd:intadd", "--format", "json"]);
+    let answer = json(&worth);
+    assert_eq!(answer["worth"], true);
+    // What was found is at least what was estimated to be there, and what is there is within the interval.
+    let best = &answer["best_possible"];
+    assert!(
+        best["observed"].as_f64() <= best["estimate"].as_f64().or(best["observed"].as_f64()),
+        "{answer}"
+    );
+    // Eight equal cores: all assignments are the same.
+    let equal = [
+        "worth",
+        "ipfwd:intadd",
+        "--machine",
+        "core:8 pu:1",
+        "--store",
+        "equal.place",
+    ];
+    let not = workload.run(&equal);
+    assert_eq!(
+        not.status.code(),
+        Some(1),
+        "{}",
+        String::from_utf8_lossy(&not.stderr)
+    );
+    assert!(String::from_utf8_lossy(&not.stdout).contains("not worth it"));
+    let error = workload.refused(&["worth", "ipfwd:intadd", "--samples", "20", "--store", "few.place"]);
+    assert!(error.contains("100"), "{error}");
+}
+
+#[test]
+fn the_method_is_evaluated_under_each_reading() {
+    let evaluation = Workload::new("").json(&["evaluate", "ipfwd:intdiv"]);
+    for reading in ["literal", "foreign-only", "excess"] {
+        let it = &evaluation["readings"][reading];
+        assert_eq!(it["nr_assignments"], 1526);
+        assert!(it["top5"].as_f64() <= it["top1"].as_f64(), "{evaluation}");
+        assert!(
+            it["naive_mean"].as_f64() < it["naive_worst"].as_f64(),
+            "{evaluation}"
+        );
+    }
+}
