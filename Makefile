@@ -20,8 +20,9 @@ demo: build ## Run two programs under the kernel's scheduler and ours, on an emu
 test: build ## Run every test, those that boot a guest included
 	cargo test --release --workspace --no-fail-fast
 
-bench: setup ## Count the simulator's events a second, from 8 CPUs to 1,024
+bench: setup ## Count events that are simulated and assignments that are predicted in a second
 	cargo bench -p threadwise-simulator --bench events
+	cargo bench -p threadwise-placement --bench predict
 
 lint: setup ## Check style: Rust, C, shell
 	cargo fmt --all --check

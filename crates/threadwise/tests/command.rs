@@ -27,6 +27,16 @@ fn every_command_explains_itself() {
         &["sim", "run"],
         &["model", "table"],
         &["model", "joint"],
+        &["place", "count"],
+        &["place", "list"],
+        &["place", "sample"],
+        &["place", "measure"],
+        &["place", "worth"],
+        &["place", "profile"],
+        &["place", "predict"],
+        &["place", "select"],
+        &["place", "apply"],
+        &["place", "evaluate"],
     ] {
         let output = threadwise(&[command, &["--help"]].concat());
         assert!(output.status.success());

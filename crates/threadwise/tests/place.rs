@@ -397,6 +397,14 @@ fn what_is_measured_is_what_the_program_does() {
 }
 
 #[test]
+fn the_workload_that_comes_along_fits_an_smt_machine() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/ipfwd.toml");
+    let args = ["profile", file, "--on", "lab", "--machine", "smt-8", "--dry-run"];
+    let planned = Workload::new("").run(&args);
+    assert!(String::from_utf8_lossy(&planned.stdout).contains("experiments at least 2 times each"), "{planned:?}");
+}
+
+#[test]
 fn a_wrong_specification_is_refused_with_its_place() {
     let refused = |from: &str, to: &str| {
         assert!(PIPELINE.contains(from));
