@@ -302,7 +302,7 @@ fn threads_that_come_later_are_pinned_too() {
             .unwrap(),
     );
     let pid = running.0.id().to_string();
-    let keep = Running(
+    let mut keep = Running(
         workload
             .command(&["apply", "spec.toml", "--cpus", "1,0", "--pid", &pid, "--keep"])
             .spawn()
@@ -312,7 +312,14 @@ fn threads_that_come_later_are_pinned_too() {
     wait_for("the pinning", || {
         running.allowed("P") == "1" && running.allowed("T") == "0"
     });
-    drop(keep);
+    // It ends with what it keeps in place.
+    drop(running);
+    let mut status = None;
+    wait_for("the end", || {
+        status = keep.0.try_wait().unwrap();
+        status.is_some()
+    });
+    assert_eq!(status.unwrap().code(), Some(0));
 }
 
 #[test]
@@ -401,7 +408,10 @@ fn the_workload_that_comes_along_fits_an_smt_machine() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/ipfwd.toml");
     let args = ["profile", file, "--on", "lab", "--machine", "smt-8", "--dry-run"];
     let planned = Workload::new("").run(&args);
-    assert!(String::from_utf8_lossy(&planned.stdout).contains("experiments at least 2 times each"), "{planned:?}");
+    assert!(
+        String::from_utf8_lossy(&planned.stdout).contains("experiments at least 2 times each"),
+        "{planned:?}"
+    );
 }
 
 #[test]
@@ -489,6 +499,23 @@ fn a_campaign_that_is_killed_goes_on_where_it_was() {
     });
     campaign.0.kill().unwrap();
     campaign.0.wait().unwrap();
+    let interrupted = workload.command(&profile).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let pid = interrupted.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let interrupted = interrupted.wait_with_output().unwrap();
+    assert_eq!(interrupted.status.code(), Some(2));
+    let stderr = String::from_utf8_lossy(&interrupted.stderr);
+    assert!(
+        stderr.contains("interrupted: all that was measured is kept"),
+        "{stderr}"
+    );
     let resumed = workload.json(&profile);
     // Base alone, and each thread alone: three experiments, four runs each, none of them twice.
     let nr = |field: &str| resumed[field].as_u64().unwrap();

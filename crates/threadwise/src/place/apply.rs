@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `threadwise place apply`.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,7 +14,8 @@ use super::subject::{INTERRUPTED, SubjectOptions};
 
 /// Pin the threads of running instances as an assignment says, or print it for another tool.
 ///
-/// With --keep it goes on until Ctrl-C, and pins threads that come, or that were moved, again.
+/// With --keep it goes on until Ctrl-C or until all processes have ended, and pins threads that come, or that were moved,
+/// again.
 #[derive(clap::Args)]
 pub struct Options {
     #[command(flatten)]
@@ -31,7 +33,7 @@ pub struct Options {
     #[arg(long, value_enum, conflicts_with_all = ["pids", "keep", "dry_run"])]
     print: Option<Tool>,
 
-    /// Go on until Ctrl-C
+    /// Go on until Ctrl-C, or until all processes have ended
     #[arg(long)]
     keep: bool,
 
@@ -63,25 +65,34 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     if options.keep {
         ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)).context("cannot handle Ctrl-C")?;
     }
+    let mut last_problem = None;
+    let mut instances: Vec<_> = options.pids.iter().copied().zip(&cpus).collect();
     loop {
-        for (&pid, cpus) in options.pids.iter().zip(&cpus) {
-            let found = roles
-                .find(pid)
-                .map_err(|problem| anyhow::anyhow!("process {pid} {problem}"));
-            let found = match found {
-                // Its threads may be still to come, or gone for a moment.
-                Err(_) if options.keep && std::path::Path::new(&format!("/proc/{pid}")).exists() => continue,
-                found => found?,
+        for (pid, cpus) in &instances {
+            let found = match roles.find(*pid) {
+                Ok(found) => found,
+                // Its threads may be still to come.
+                Err(_) if options.keep => continue,
+                Err(problem) => bail!("process {pid} {problem}"),
             };
             if options.dry_run {
-                for ((tid, name), cpu) in found.tids().iter().zip(&subject.thread_names).zip(cpus) {
+                for ((tid, name), cpu) in found.tids().iter().zip(&subject.thread_names).zip(*cpus) {
                     println!("would pin thread {tid} ({name}) of process {pid} to CPU {cpu}");
                 }
-            } else {
-                found.pin(cpus).map_err(anyhow::Error::msg)?;
+                continue;
+            }
+            match found.pin(cpus) {
+                Err(problem) if !options.keep => bail!("process {pid}: {problem}"),
+                // A thread may have ended meanwhile; whatever else it is, say it once.
+                Err(problem) if last_problem.as_ref() != Some(&problem) => {
+                    eprintln!("threadwise: process {pid}: {problem}");
+                    last_problem = Some(problem);
+                }
+                _ => {}
             }
         }
-        if !options.keep || options.dry_run || INTERRUPTED.load(Ordering::Relaxed) {
+        instances.retain(|(pid, _)| Path::new(&format!("/proc/{pid}")).exists());
+        if !options.keep || options.dry_run || instances.is_empty() || INTERRUPTED.load(Ordering::Relaxed) {
             return Ok(ExitCode::SUCCESS);
         }
         std::thread::sleep(Duration::from_millis(100));

@@ -2,7 +2,6 @@
 //! `threadwise place profile`, `predict` and `select`: the paper's three phases.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -16,7 +15,7 @@ use threadwise_placement::{
 };
 
 use super::shape::cpus_text;
-use super::subject::{Subject, SubjectOptions};
+use super::subject::{StoreOptions, Subject, SubjectOptions};
 use crate::Format;
 use crate::experiment::progress_bar;
 
@@ -32,9 +31,8 @@ pub struct ProfileOptions {
     #[command(flatten)]
     subject: SubjectOptions,
 
-    /// Where results are kept [default: the subject's name with .place]
-    #[arg(long)]
-    store: Option<PathBuf>,
+    #[command(flatten)]
+    store: StoreOptions,
 
     /// Only say what would be run
     #[arg(long)]
@@ -48,9 +46,8 @@ pub struct ProfileOptions {
 /// Where predictions come from.
 #[derive(clap::Args)]
 pub struct TableOptions {
-    /// Where results are kept [default: the subject's name with .place]
-    #[arg(long)]
-    store: Option<PathBuf>,
+    #[command(flatten)]
+    store: StoreOptions,
 
     /// What counts as beside a thread
     #[arg(long, value_enum, default_value_t = Reading::default())]

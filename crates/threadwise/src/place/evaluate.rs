@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `threadwise place evaluate`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -13,7 +12,7 @@ use threadwise_placement::{
 };
 
 use super::campaign::watched;
-use super::subject::SubjectOptions;
+use super::subject::{StoreOptions, SubjectOptions};
 use crate::Format;
 
 /// Measure the method itself, as the paper's Figs. 7 to 9 do: profile, predict and measure a whole sample of assignments,
@@ -27,9 +26,8 @@ pub struct Options {
     #[arg(long, default_value_t = 1526)]
     samples: usize,
 
-    /// Where results are kept [default: the subject's name with .place]
-    #[arg(long)]
-    store: Option<PathBuf>,
+    #[command(flatten)]
+    store: StoreOptions,
 
     /// How to print it
     #[arg(long, value_enum, default_value_t = Format::Text)]

@@ -53,6 +53,14 @@ pub struct SubjectOptions {
     noise: f64,
 }
 
+/// The store to use.
+#[derive(clap::Args)]
+pub struct StoreOptions {
+    /// Where results are kept [default: the subject's name with .place, in this folder]
+    #[arg(long)]
+    store: Option<PathBuf>,
+}
+
 /// A workload on a machine.
 pub struct Subject {
     pub name: String,
@@ -254,19 +262,13 @@ impl Subject {
     }
 
     /// Opens its store.
-    pub fn open(&self, path: &Option<PathBuf>) -> Result<Store> {
+    pub fn open(&self, options: &StoreOptions) -> Result<Store> {
         let default = || {
-            let name: String = self
-                .name
-                .chars()
-                .map(|c| if c.is_alphanumeric() { c } else { '-' })
-                .collect();
+            let name = self.name.replace(|c: char| !c.is_alphanumeric(), "-");
             PathBuf::from(format!("{name}.place"))
         };
-        Ok(Store::open(
-            &path.clone().unwrap_or_else(default),
-            (&self.name, &self.identity),
-        )?)
+        let path = options.store.clone().unwrap_or_else(default);
+        Ok(Store::open(&path, (&self.name, &self.identity))?)
     }
 
     /// The CPUs of each instance.

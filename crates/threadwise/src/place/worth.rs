@@ -2,7 +2,6 @@
 //! `threadwise place worth`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -12,7 +11,7 @@ use threadwise_metrics::{best_possible, chance_of_top};
 use threadwise_placement::{Experiment, Layouts, Sampler};
 
 use super::campaign::{mean, watched};
-use super::subject::SubjectOptions;
+use super::subject::{StoreOptions, SubjectOptions};
 use crate::Format;
 
 /// Measure random assignments, estimate from the best of them what the best of all could be, and say whether a search
@@ -34,9 +33,8 @@ pub struct Options {
     #[arg(long, default_value_t = 0.05)]
     gain: f64,
 
-    /// Where results are kept [default: the subject's name with .place]
-    #[arg(long)]
-    store: Option<PathBuf>,
+    #[command(flatten)]
+    store: StoreOptions,
 
     /// Only say what would be run
     #[arg(long)]
