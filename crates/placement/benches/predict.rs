@@ -40,7 +40,8 @@ fn predict(criterion: &mut Criterion) {
     };
     let store = Store::open(Path::new(":memory:"), ("ipfwd", "ipfwd")).expect("in memory");
     let mut runner = Computed::new(&machine, "intadd", 0.0, 1).expect("it is known");
-    let experiments = manifest(&tree, &layouts, campaign.size).expect("3 threads fit");
+    let experiments =
+        manifest(&tree, &scope, &layouts, (campaign.size, Reading::Literal)).expect("3 threads fit");
     campaign
         .run(&experiments, &mut runner, &store, |_| {})
         .expect("it computes");

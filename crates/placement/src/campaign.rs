@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Running experiments until the figures are narrow enough, and keeping every one of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -18,6 +18,12 @@ use crate::{Experiment, Layouts, Leaf, Scope, Tree};
 
 /// Every so many runs the control is run again.
 const CONTROL_EVERY: usize = 25;
+
+/// So many of its runs tell how far they spread.
+const CONTROL_KNOWN: usize = 8;
+
+/// At the end it is run again after at least so many.
+const CONTROL_LEAST: usize = 5;
 
 /// What a workload is measured on, and how.
 pub struct Campaign<'a> {
@@ -76,7 +82,7 @@ pub struct Progress {
     pub done: usize,
     /// All.
     pub all: usize,
-    /// Runs in this session, the control's included.
+    /// Runs in this session, the control's not included.
     pub runs: usize,
     /// Of these, void because the control had changed.
     pub void: usize,
@@ -98,56 +104,84 @@ impl Campaign<'_> {
         store: &Store,
         mut report: impl FnMut(&Progress),
     ) -> Result<BTreeMap<Experiment, Vec<f64>>, CampaignError> {
-        let experiments: Vec<_> = experiments
+        let mut seen = BTreeSet::new();
+        let experiments: Vec<&Experiment> = experiments
             .iter()
-            .filter(|experiment| self.has_room(experiment))
+            .filter(|&it| self.has_room(it) && seen.insert(it))
             .collect();
         let mut known = Samples::read(store)?;
         let mut random = Pcg64::new(u128::from(self.seed), 0xb1ac_b0c5);
-        let mut control = Control::new(experiments.first().copied(), self.precision.relative);
+        let mut control = Control::new(experiments.first().copied(), &known);
         let mut progress = Progress {
             all: experiments.len(),
             ..Progress::default()
         };
         let begun = Instant::now();
         let mut closed = 0;
+        let is_open = |it: &&&Experiment| !self.is_done(known.of(it));
+        if experiments.iter().filter(is_open).count() >= CONTROL_EVERY {
+            control.prepare(self, runner, store)?;
+        }
         loop {
             let mut round: Vec<_> = experiments
                 .iter()
                 .filter(|&&it| !self.is_done(known.of(it)))
                 .collect();
-            if round.is_empty() {
-                break;
-            }
+            let is_last = round.is_empty();
             progress.done = experiments.len() - round.len();
             shuffle(&mut round, &mut random);
             for experiment in round {
-                if self.interrupted.load(Ordering::Relaxed) {
-                    return Err(CampaignError::Interrupted);
-                }
                 let performance = self.measure(experiment, runner, store)?;
                 known.add(experiment, performance);
                 progress.runs += 1;
+                control.runs_since += 1;
                 if self.is_done(known.of(experiment)) {
                     progress.done += 1;
                     closed += 1;
                 }
-                let void = control.after_run(self, runner, store)?;
                 let left = (progress.all - progress.done) as f64;
                 progress.seconds_left =
                     (closed > 0).then(|| begun.elapsed().as_secs_f64() / closed as f64 * left);
                 report(&progress);
-                if void > 0 {
-                    progress.void += void;
-                    known = Samples::read(store)?;
+                if control.runs_since >= CONTROL_EVERY {
                     break;
                 }
+            }
+            // The last runs are checked as well, where they are more than the control itself would be.
+            if control.runs_since >= CONTROL_EVERY || is_last && control.runs_since >= CONTROL_LEAST {
+                let void = control.check(self, runner, store)?;
+                progress.void += void;
+                if void > 0 {
+                    known = Samples::read(store)?;
+                }
+            } else if is_last {
+                break;
             }
         }
         let samples = experiments
             .into_iter()
             .map(|it| (it.clone(), known.of(it).to_vec()));
         Ok(samples.collect())
+    }
+
+    /// Runs two experiments alternately, so many times each, and records it. The performance of each, in pairs.
+    ///
+    /// # Errors
+    /// [`CampaignError`].
+    pub fn compare(
+        &self,
+        experiments: [&Experiment; 2],
+        rounds: usize,
+        runner: &mut dyn Runner,
+        store: &Store,
+    ) -> Result<[Vec<f64>; 2], CampaignError> {
+        let mut measured = [Vec::new(), Vec::new()];
+        for round in 0..rounds {
+            for nr in [round % 2, (round + 1) % 2] {
+                measured[nr].push(self.measure(experiments[nr], runner, store)?);
+            }
+        }
+        Ok(measured)
     }
 
     /// Runs an experiment once and records it. The performance of its observed instances together.
@@ -157,6 +191,9 @@ impl Campaign<'_> {
         runner: &mut dyn Runner,
         store: &Store,
     ) -> Result<f64, CampaignError> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(CampaignError::Interrupted);
+        }
         let (instances, nr_observed) = match experiment.setting(self.layouts, self.scope, self.size.roles) {
             Some(setting) => {
                 let cpus = |threads: &Vec<Leaf>| threads.iter().map(|&leaf| self.tree.cpu(leaf)).collect();
@@ -177,13 +214,17 @@ impl Campaign<'_> {
             },
         };
         let all = runner.run(&instances).map_err(fail)?;
-        let performance = all[..nr_observed].iter().sum();
+        let Some(observed) = all.get(..nr_observed) else {
+            let problem = format!("{} figures for {} instances", all.len(), instances.len());
+            return Err(fail(RunError::Program(problem)));
+        };
+        let performance = observed.iter().sum();
         store.record(experiment, performance, &all)?;
         Ok(performance)
     }
 
     fn has_room(&self, experiment: &Experiment) -> bool {
-        *experiment == Experiment::Kernel
+        matches!(experiment, Experiment::Kernel(_))
             || experiment
                 .setting(self.layouts, self.scope, self.size.roles)
                 .is_some()
@@ -207,7 +248,7 @@ impl Campaign<'_> {
             match experiment {
                 Experiment::Base(placed) => tables.set_base(&placed, mean),
                 Experiment::Beside(beside) => tables.set_beside(beside, mean),
-                Experiment::Assignment(_) | Experiment::Kernel => {}
+                Experiment::Assignment(_) | Experiment::Kernel(_) => {}
             }
         }
         Ok(tables)
@@ -238,45 +279,59 @@ impl Samples {
 /// One experiment that is repeated now and then: when it is not what it was, neither were the runs since.
 struct Control<'a> {
     experiment: Option<&'a Experiment>,
-    /// By how much it may be off.
-    tolerance: f64,
+    /// Its runs, in this session or before.
     seen: Vec<f64>,
     runs_since: usize,
     failures: u32,
 }
 
 impl<'a> Control<'a> {
-    fn new(experiment: Option<&'a Experiment>, relative: f64) -> Self {
+    fn new(experiment: Option<&'a Experiment>, known: &Samples) -> Self {
         Control {
             experiment,
-            tolerance: 3.0 * relative,
-            seen: Vec::new(),
+            seen: experiment.map_or(&[][..], |it| known.of(it)).to_vec(),
             runs_since: 0,
             failures: 0,
         }
     }
 
-    /// Repeats the control if it is time to. Says how many runs are void.
-    fn after_run(
+    /// Runs the control until it is known how its runs spread.
+    fn prepare(
+        &mut self,
+        campaign: &Campaign,
+        runner: &mut dyn Runner,
+        store: &Store,
+    ) -> Result<(), CampaignError> {
+        if let Some(experiment) = self.experiment {
+            while self.seen.len() < CONTROL_KNOWN {
+                self.seen.push(campaign.measure(experiment, runner, store)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Repeats the control. Says how many runs are void.
+    fn check(
         &mut self,
         campaign: &Campaign,
         runner: &mut dyn Runner,
         store: &Store,
     ) -> Result<usize, CampaignError> {
-        self.runs_since += 1;
-        let Some(experiment) = self.experiment.filter(|_| self.runs_since >= CONTROL_EVERY) else {
+        let since = std::mem::take(&mut self.runs_since);
+        let Some(experiment) = self.experiment else {
             return Ok(0);
         };
         let now = campaign.measure(experiment, runner, store)?;
         let before = median(&self.seen).unwrap_or(now);
-        if (now - before).abs() <= self.tolerance * before {
+        if self.seen.len() < CONTROL_KNOWN
+            || (now - before).abs() <= self.tolerance(campaign.precision.relative)
+        {
             self.seen.push(now);
             self.failures = 0;
-            self.runs_since = 0;
             return Ok(0);
         }
         self.failures += 1;
-        store.void_last(self.runs_since + 1)?;
+        store.void_last(since + 1)?;
         if self.failures == 3 {
             let relative = campaign.precision.relative;
             return Err(CampaignError::Noisy {
@@ -285,7 +340,17 @@ impl<'a> Control<'a> {
                 relative,
             });
         }
-        Ok(std::mem::take(&mut self.runs_since))
+        Ok(since)
+    }
+
+    /// What a single run may be off: three times the precision that is asked of a mean, or six times the spread that
+    /// its runs have had (by the median of their distances from the median, which an outlier does not move).
+    fn tolerance(&self, relative: f64) -> f64 {
+        let before = median(&self.seen).unwrap_or(0.0);
+        let distances: Vec<f64> = self.seen.iter().map(|run| (run - before).abs()).collect();
+        // A normal distribution's standard deviation is 1.4826 times that median.
+        let spread = 1.4826 * median(&distances).unwrap_or(0.0);
+        (3.0 * relative * before).max(6.0 * spread)
     }
 }
 

@@ -14,7 +14,7 @@ pub struct Counts {
     /// Table (blackbox-scheduler, Table 1).
     pub base: BigUint,
     /// The same when instances are interchangeable. None where that takes too many terms: one for each kind of exchange
-    /// of instances and number of threads in it, as with 17 instances of four threads on a T2.
+    /// of instances and number of threads in it, as with 16 instances of four threads on a T2.
     pub base_modulo_instances: Option<BigUint>,
     /// Entries of the Slowdown Table, whatever the number of instances.
     pub slowdown: BigUint,

@@ -26,6 +26,15 @@ pub enum Error {
         /// Of what.
         what: &'static str,
     },
+    /// Tables that nobody could fill.
+    #[error(
+        "the tables have {nr} entries, 2,000,000 are the most: a program of so many threads cannot be profiled entry by \
+         entry"
+    )]
+    TooManyExperiments {
+        /// Entries of both tables.
+        nr: String,
+    },
     /// An unknown level.
     #[error("the machine has no level \"{level}\"; it has {known}")]
     UnknownLevel {

@@ -27,6 +27,8 @@ pub struct Evaluation {
     pub balanced_mean: f64,
     /// Their largest.
     pub balanced_worst: f64,
+    /// Assignments that the tables cannot predict; they are never chosen, and count in no figure of predictions.
+    pub nr_unknown: usize,
     /// Mean error of the predictions, relative.
     pub prediction_error: f64,
     /// How well predictions rank: Kendall's tau between predicted and measured performance, -1 to 1.
@@ -63,37 +65,42 @@ fn compare(predicted: &[f64], measured: &[f64], balanced: &[f64]) -> Evaluation 
     let losses: Vec<f64> = measured.iter().map(loss).collect();
     let balanced: Vec<f64> = balanced.iter().map(loss).collect();
     let mut order: Vec<usize> = (0..measured.len()).collect();
+    order.retain(|&nr| !predicted[nr].is_nan());
     order.sort_by(|&a, &b| predicted[b].total_cmp(&predicted[a]));
+    let known = |values: &[f64]| order.iter().map(|&nr| values[nr]).collect::<Vec<_>>();
+    let (known_predicted, known_measured) = (known(predicted), known(measured));
     let least = |some: &[usize]| some.iter().map(|&nr| losses[nr]).fold(f64::INFINITY, f64::min);
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let worst = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let errors: Vec<f64> = predicted
+    let errors: Vec<f64> = known_predicted
         .iter()
-        .zip(measured)
+        .zip(&known_measured)
         .map(|(p, m)| (p / m - 1.0).abs())
         .collect();
     Evaluation {
         nr_assignments: measured.len(),
         best,
-        top1: least(&order[..1]),
+        top1: least(&order[..order.len().min(1)]),
         top5: least(&order[..order.len().min(5)]),
         naive_mean: mean(&losses),
         naive_worst: worst(&losses),
         balanced_mean: mean(&balanced),
         balanced_worst: worst(&balanced),
+        nr_unknown: measured.len() - order.len(),
         prediction_error: mean(&errors),
-        rank_correlation: kendall(predicted, measured),
+        rank_correlation: kendall(&known_predicted, &known_measured),
     }
 }
 
-/// Concordant less discordant pairs, as a share of all pairs (Kendall's tau a).
+/// Concordant less discordant pairs, as a share of all pairs (Kendall's tau a): pairs that tie are neither.
 fn kendall(a: &[f64], b: &[f64]) -> f64 {
-    let (mut sum, mut pairs) = (0.0, 0.0);
+    let order = |values: &[f64], i: usize, j: usize| values[i].total_cmp(&values[j]) as i64;
+    let (mut sum, mut pairs) = (0, 0u32);
     for i in 0..a.len() {
         for j in 0..i {
-            sum += (a[i] - a[j]).signum() * (b[i] - b[j]).signum();
-            pairs += 1.0;
+            sum += order(a, i, j) * order(b, i, j);
+            pairs += 1;
         }
     }
-    sum / pairs
+    sum as f64 / f64::from(pairs)
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::layout::{Layout, Layouts, TARGET};
 use crate::tables::Beside;
-use crate::{Assignments, Error, Leaf, Scope, Tree};
+use crate::{Assignments, Error, Leaf, Reading, Scope, Tree, count};
 
 /// One experiment. Its text names it in a store, and is the same for the same program on the same machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,8 +17,8 @@ pub enum Experiment {
     Beside(Beside),
     /// All instances in an assignment.
     Assignment(Vec<Leaf>),
-    /// All instances, placed by the kernel.
-    Kernel,
+    /// So many instances, placed by the kernel.
+    Kernel(usize),
 }
 
 /// Where the threads of an experiment run: for each instance its threads' leaves, the instances whose performance counts
@@ -40,14 +40,32 @@ pub struct Size {
     pub instances: usize,
 }
 
-/// The experiments of both tables that a workload can reach, in a fixed order: alone first, then beside ever more
-/// threads. A target's neighbours are at most one less of its own role than there are instances, and of each other role
-/// as many as there are instances.
+/// The most experiments that are listed one by one.
+const MAX_EXPERIMENTS: u32 = 2_000_000;
+
+/// The experiments of both tables that predicting a workload can ask for, in a fixed order: alone first, then beside ever
+/// more threads. A target's neighbours are at most one less of its own role than there are instances, and of each other
+/// role as many as there are instances. A single instance has no neighbours but its own threads, which only the literal
+/// reading counts.
 ///
 /// # Errors
-/// Those of [`Assignments::new`].
-pub fn manifest(tree: &Tree, layouts: &Layouts, size: Size) -> Result<Vec<Experiment>, Error> {
+/// Those of [`count()`](crate::count()), and [`Error::TooManyExperiments`] where the whole tables have more than two
+/// million entries.
+pub fn manifest(
+    tree: &Tree,
+    scope: &Scope,
+    layouts: &Layouts,
+    (size, reading): (Size, Reading),
+) -> Result<Vec<Experiment>, Error> {
+    let entries = count(tree, scope, size.roles, 1)?;
+    let nr = entries.base + entries.slowdown;
+    if nr > MAX_EXPERIMENTS.into() {
+        return Err(Error::TooManyExperiments { nr: nr.to_string() });
+    }
     let base = Assignments::new(tree, size.roles)?.map(Experiment::Base);
+    if size.instances == 1 && reading != Reading::Literal {
+        return Ok(base.collect());
+    }
     let mut beside: Vec<(u32, Beside)> = Vec::new();
     for kind in 0..layouts.nr_kinds() {
         for layout in layouts.around_target(kind, size.roles) {
@@ -103,7 +121,7 @@ impl Experiment {
                 instances: placed.chunks_exact(roles).map(<[Leaf]>::to_vec).collect(),
                 nr_observed: placed.len() / roles,
             }),
-            Experiment::Kernel => None,
+            Experiment::Kernel(_) => None,
         }
     }
 }
@@ -135,22 +153,18 @@ fn set_beside(beside: &Beside, layouts: &Layouts, scope: &Scope, roles: usize) -
     // Who is placed first gets the emptiest member; the target's threads come first, and theirs are used up last.
     let mut of_target: Vec<Vec<Leaf>> = Vec::new();
     for thread in leaves[0].iter_mut().filter(|thread| thread.is_none()) {
-        let mut member = if elsewhere.is_empty() {
-            of_target.pop()?
+        if elsewhere.is_empty() {
+            *thread = Some(emptiest(&mut of_target)?.pop()?);
         } else {
-            elsewhere.remove(0)
-        };
-        *thread = Some(member.pop()?);
-        of_target.insert(0, member);
+            let mut member = elsewhere.remove(0);
+            *thread = Some(member.pop()?);
+            of_target.push(member);
+        }
     }
     for thread in leaves[1..].iter_mut().flatten().filter(|thread| thread.is_none()) {
-        let pool = if elsewhere.iter().any(|member| !member.is_empty()) {
-            &mut elsewhere
-        } else {
-            &mut of_target
-        };
-        let emptiest = pool.iter_mut().max_by_key(|member| member.len())?;
-        *thread = Some(emptiest.pop()?);
+        let has_room = elsewhere.iter().any(|member| !member.is_empty());
+        let pool = if has_room { &mut elsewhere } else { &mut of_target };
+        *thread = Some(emptiest(pool)?.pop()?);
     }
     Some(Setting {
         instances: leaves
@@ -161,6 +175,11 @@ fn set_beside(beside: &Beside, layouts: &Layouts, scope: &Scope, roles: usize) -
     })
 }
 
+/// The member with most free leaves; the first of several.
+fn emptiest(members: &mut [Vec<Leaf>]) -> Option<&mut Vec<Leaf>> {
+    members.iter_mut().rev().max_by_key(|member| member.len())
+}
+
 impl fmt::Display for Experiment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |placed: &[Leaf]| placed.iter().map(Leaf::to_string).collect::<Vec<_>>().join(",");
@@ -168,7 +187,7 @@ impl fmt::Display for Experiment {
             Experiment::Base(placed) => write!(f, "base {}", list(placed)),
             Experiment::Beside(at) => write!(f, "beside {},{},{:x}", at.role, at.kind, at.layout.0),
             Experiment::Assignment(placed) => write!(f, "assignment {}", list(placed)),
-            Experiment::Kernel => write!(f, "kernel"),
+            Experiment::Kernel(instances) => write!(f, "kernel {instances}"),
         }
     }
 }
@@ -196,7 +215,7 @@ impl FromStr for Experiment {
                 })),
                 _ => Err(fail()),
             },
-            None if text == "kernel" => Ok(Experiment::Kernel),
+            Some(("kernel", instances)) => Ok(Experiment::Kernel(instances.parse().map_err(|_| fail())?)),
             _ => Err(fail()),
         }
     }

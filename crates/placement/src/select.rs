@@ -48,7 +48,7 @@ impl Best {
     pub fn new(nr: usize) -> Best {
         Best {
             nr,
-            heap: BinaryHeap::with_capacity(nr + 1),
+            heap: BinaryHeap::new(),
             nr_seen: 0,
             nr_unknown: 0,
         }

@@ -8,6 +8,9 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 
 use crate::Experiment;
 
+/// Whose file it is; in its `application_id`: "twpl".
+const APPLICATION: i64 = 0x7477_706c;
+
 /// The layout of the file; in its `user_version`.
 const VERSION: i64 = 1;
 
@@ -104,6 +107,15 @@ impl Store {
                 wanted: name.to_string(),
             })
         };
+        let ours: i64 = (self.connection)
+            .query_row("PRAGMA application_id", [], |row| row.get(0))
+            .map_err(fail)?;
+        let nr_tables: i64 = (self.connection)
+            .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))
+            .map_err(fail)?;
+        if ours != APPLICATION && nr_tables > 0 {
+            return other("another program".to_string());
+        }
         if version > VERSION {
             return other(format!("a later version of threadwise ({version})"));
         }
@@ -119,6 +131,7 @@ impl Store {
                      unix_seconds INTEGER NOT NULL,
                      void INTEGER NOT NULL DEFAULT 0
                  );
+                 PRAGMA application_id = {APPLICATION};
                  PRAGMA user_version = {VERSION};
                  COMMIT;"
             ))

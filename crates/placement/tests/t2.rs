@@ -61,7 +61,7 @@ fn study(variant: &str, instances: usize, sample: &[Vec<Leaf>], balanced: &[Vec<
     };
     let store = Store::open(Path::new(":memory:"), ("ipfwd", "ipfwd")).unwrap();
     let mut runner = Computed::new(&t2.machine, variant, 0.002, 1).unwrap();
-    let experiments = manifest(&t2.tree, &layouts, campaign.size).unwrap();
+    let experiments = manifest(&t2.tree, &t2.scope, &layouts, (campaign.size, Reading::Literal)).unwrap();
     campaign.run(&experiments, &mut runner, &store, |_| {}).unwrap();
     let tables = campaign.tables(&store).unwrap();
     [Reading::Literal, Reading::ForeignOnly, Reading::Excess].map(|reading| {
@@ -125,7 +125,13 @@ fn the_manifest_has_the_entries_of_the_table() {
     let layouts = Layouts::new(&t2.tree, &t2.scope).unwrap();
     // As many instances as fill a core reach every entry.
     for (roles, instances) in [(2, 8), (3, 8), (4, 8)] {
-        let experiments = manifest(&t2.tree, &layouts, Size { roles, instances }).unwrap();
+        let experiments = manifest(
+            &t2.tree,
+            &t2.scope,
+            &layouts,
+            (Size { roles, instances }, Reading::Literal),
+        )
+        .unwrap();
         let counts = count(&t2.tree, &t2.scope, roles, 1).unwrap();
         assert_eq!(
             experiments.len().to_string(),
@@ -137,11 +143,15 @@ fn the_manifest_has_the_entries_of_the_table() {
     }
     let two = manifest(
         &t2.tree,
+        &t2.scope,
         &layouts,
-        Size {
-            roles: ROLES,
-            instances: 2,
-        },
+        (
+            Size {
+                roles: ROLES,
+                instances: 2,
+            },
+            Reading::Literal,
+        ),
     )
     .unwrap();
     assert_eq!(two.len(), 11 + 300);
@@ -153,11 +163,15 @@ fn settings_isolate_the_target() {
     let layouts = Layouts::new(&t2.tree, &t2.scope).unwrap();
     let experiments = manifest(
         &t2.tree,
+        &t2.scope,
         &layouts,
-        Size {
-            roles: ROLES,
-            instances: 8,
-        },
+        (
+            Size {
+                roles: ROLES,
+                instances: 8,
+            },
+            Reading::Literal,
+        ),
     )
     .unwrap();
     let mut nr_set = 0;
@@ -210,11 +224,15 @@ fn what_differs_is_all_that_is_computed() {
     let mut any = || 1.0 + (random.next_u64() % 1000) as f64 / 1000.0;
     for experiment in manifest(
         &t2.tree,
+        &t2.scope,
         &layouts,
-        Size {
-            roles: ROLES,
-            instances: 8,
-        },
+        (
+            Size {
+                roles: ROLES,
+                instances: 8,
+            },
+            Reading::Literal,
+        ),
     )
     .unwrap()
     {

@@ -331,7 +331,7 @@ fn a_program_that_goes_wrong_is_named_with_the_remedy() {
         );
         Workload::new(&spec).refused(&["measure", "spec.toml", "--cpus", "0"])
     };
-    let main = "threads = [{ created = 0 }]\nperformance.output = \"speed ([0-9]+)\"";
+    let main = "unassigned = [\"sleep\", \"taskset\"]\nthreads = [{ created = 0 }]\nperformance.output = \"speed ([0-9]+)\"";
     let error = measure("[\"/no/such/program\"]", main);
     assert!(error.contains("cannot start /no/such/program"), "{error}");
     let error = measure("[\"sh\", \"-c\", \"sleep 0.2; echo broken >&2; exit 3\"]", main);
@@ -388,7 +388,7 @@ fn a_program_that_goes_wrong_is_named_with_the_remedy() {
 fn what_is_measured_is_what_the_program_does() {
     let _alone = alone();
     let spec = "name = \"x\"\ncommand = [\"sh\", \"-c\", \"while :; do echo speed 42.5; sleep 0.02; done\"]\n\
-                threads = [{ pattern = \"s.\" }]\nperformance.output = \"speed ([0-9.]+)\"\n[time]\nwarm_up = 0.1\nmeasure = 0.3\n";
+                unassigned = [\"sleep\"]\nthreads = [{ pattern = \"s.\" }]\nperformance.output = \"speed ([0-9.]+)\"\n[time]\nwarm_up = 0.1\nmeasure = 0.3\n";
     let done = Workload::new(spec).json(&["measure", "spec.toml", "--cpus", "1"]);
     assert_eq!(done["performance"], serde_json::json!([42.5]));
     // Twice the work in one run takes twice as long, whatever this machine's speed.
@@ -474,7 +474,7 @@ fn a_wrong_specification_is_refused_with_its_place() {
     assert!(error.contains("\"hash9\" is no variant of IPFwd"), "{error}");
     let error = workload.refused(&["predict", "spec.toml"]);
     assert!(
-        error.contains("run `threadwise place profile spec.toml` first"),
+        error.contains("there is no ipfwd.place: run `threadwise place profile`"),
         "{error}"
     );
 }
@@ -497,8 +497,19 @@ fn a_campaign_that_is_killed_goes_on_where_it_was() {
     wait_for("a run", || {
         log.metadata().is_ok_and(|file| file.len() > size + 4096)
     });
+    let killed = campaign.0.id();
+    let folder = format!("threadwise-place-{killed}/");
+    let programs = || {
+        Command::new("pgrep")
+            .args(["-f", &folder])
+            .output()
+            .unwrap()
+            .stdout
+    };
+    assert!(!programs().is_empty(), "a program runs");
     campaign.0.kill().unwrap();
     campaign.0.wait().unwrap();
+    wait_for("the end of the program", || programs().is_empty());
     let interrupted = workload.command(&profile).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(300));
     let pid = interrupted.id().to_string();
@@ -521,11 +532,6 @@ fn a_campaign_that_is_killed_goes_on_where_it_was() {
     let nr = |field: &str| resumed[field].as_u64().unwrap();
     assert_eq!(nr("runs"), 4 * (nr("base_entries") + nr("slowdown_entries")));
     assert!(nr("new_runs") > 0 && nr("new_runs") < nr("runs"), "{resumed}");
-    let programs = Command::new("pgrep")
-        .args(["-f", workload.0.path().to_str().unwrap()])
-        .output()
-        .unwrap();
-    assert!(programs.stdout.is_empty(), "programs outlived their campaign");
 }
 
 #[test]
@@ -632,4 +638,162 @@ fn the_method_is_evaluated_under_each_reading() {
             "{evaluation}"
         );
     }
+}
+
+/// A program that prints the same figure again and again.
+fn constant(instances: usize) -> String {
+    format!(
+        "name = \"x\"\ncommand = [\"sh\", \"-c\", \"while :; do echo speed 3; sleep 0.02; done\"]\nunassigned = [\"sleep\"]\n\
+         threads = [\"sh\"]\ninstances = {instances}\nperformance.output = \"speed ([0-9]+)\"\n[time]\nwarm_up = 0.05\n\
+         measure = 0.1\n[precision]\nmin = 1\nmax = 1\n"
+    )
+}
+
+#[test]
+fn numbers_of_instances_are_not_mixed_up() {
+    let _alone = alone();
+    let workload = Workload::new(&constant(1));
+    let select = |instances: &str| {
+        assert!(
+            workload
+                .run(&["profile", "spec.toml", "--instances", instances])
+                .status
+                .success()
+        );
+        let chosen = workload.json(&[
+            "select",
+            "spec.toml",
+            "--instances",
+            instances,
+            "--baselines",
+            "1",
+            "--rounds",
+            "2",
+        ]);
+        let of = |performance: &Value| {
+            performance
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter_map(Value::as_f64)
+                .sum::<f64>()
+        };
+        of(&chosen["performance"]) / of(&chosen["baselines"][2]["performance"])
+    };
+    // The program does the same wherever it runs, and twice as much twice.
+    assert_eq!((select("1"), select("2")), (1.0, 1.0));
+}
+
+#[test]
+fn each_experiment_is_run_as_often_as_asked_and_no_more() {
+    let _alone = alone();
+    let workload = Workload::new(&constant(1));
+    // On equal CPUs all random assignments are one.
+    let worth = workload.run(&["worth", "spec.toml", "--samples", "100", "--store", "x.place"]);
+    assert_eq!(
+        worth.status.code(),
+        Some(1),
+        "{}",
+        String::from_utf8_lossy(&worth.stderr)
+    );
+    let profile = workload.json(&["profile", "spec.toml", "--store", "x.place"]);
+    // One of the assignment and one of its base, and one at most of the kernel's placement.
+    assert!(profile["runs"].as_u64() <= Some(3), "{profile}");
+}
+
+#[test]
+fn processes_that_a_program_starts_are_seen() {
+    let _alone = alone();
+    let spec = constant(1).replace("while :", "(while :; do :; done) & while :");
+    let spec = spec.replace("unassigned = [\"sleep\"]", "unassigned = [\"sleep\", \"none\"]");
+    let error = Workload::new(&spec).refused(&["measure", "spec.toml", "--cpus", "0"]);
+    assert!(
+        error.contains("has a thread \"sh\" that is in neither `threads` nor `unassigned`"),
+        "{error}"
+    );
+    // Two threads of one name are two, of different processes if need be.
+    let spec = spec.replace("threads = [\"sh\"]", "threads = [\"sh\", \"sh\"]");
+    let measured = Workload::new(&spec).json(&["measure", "spec.toml", "--cpus", "0,1"]);
+    assert_eq!(measured["performance"], serde_json::json!([3.0]));
+}
+
+#[test]
+fn what_a_program_prints_need_not_be_text() {
+    let _alone = alone();
+    let spec = constant(1).replace("while :", "printf '\\\\377\\\\n'; while :");
+    let measured = Workload::new(&spec).json(&["measure", "spec.toml", "--cpus", "0"]);
+    assert_eq!(measured["performance"], serde_json::json!([3.0]));
+}
+
+#[test]
+fn noise_that_was_always_there_is_no_disturbance() {
+    let workload = Workload::new("");
+    let noisy = workload.run(&["profile", "ipfwd:intadd", "--noise", "0.05"]);
+    let stderr = String::from_utf8_lossy(&noisy.stderr);
+    assert!(
+        noisy.status.success() && !stderr.contains("were repeated"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    let workload = Workload::new(&constant(1));
+    for args in [
+        &["evaluate", "ipfwd:intadd", "--samples", "0"][..],
+        &["predict", "ipfwd:intadd", "--top", "1000000000000000000"],
+        &[
+            "worth",
+            "ipfwd:intadd",
+            "--samples",
+            "1000000000000000",
+            "--dry-run",
+        ],
+        &["select", "ipfwd:intadd", "--top", "0"],
+        &["profile", "ipfwd:intadd", "--instances", "0"],
+        &[
+            "apply",
+            "spec.toml",
+            "--on",
+            "lab",
+            "--machine",
+            "smt-8",
+            "--cpus",
+            "1",
+            "--pid",
+            "1",
+        ],
+    ] {
+        workload.refused(args);
+    }
+    let many = constant(1).replace(
+        "threads = [\"sh\"]",
+        &format!("threads = [{}]", ["\"sh\""; 32].join(",")),
+    );
+    let error = Workload::new(&many).refused(&[
+        "profile",
+        "spec.toml",
+        "--on",
+        "lab",
+        "--machine",
+        "ultrasparc-t2",
+    ]);
+    assert!(error.contains("2,000,000 are the most"), "{error}");
+}
+
+#[test]
+fn another_programs_file_is_left_alone() {
+    let workload = Workload::new("");
+    assert!(
+        workload
+            .run(&["profile", "ipfwd:intadd", "--store", "a.place"])
+            .status
+            .success()
+    );
+    // Whose a file is stands in bytes 68 to 71 (sqlite.org/fileformat.html).
+    let mut bytes = std::fs::read(workload.path("a.place")).unwrap();
+    bytes[68..72].copy_from_slice(b"none");
+    std::fs::write(workload.path("b.place"), &bytes).unwrap();
+    let error = workload.refused(&["profile", "ipfwd:intadd", "--store", "b.place"]);
+    assert!(error.contains("holds results of another program"), "{error}");
 }

@@ -5,7 +5,7 @@ mod performance;
 mod process;
 mod threads;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -20,13 +20,17 @@ pub use threads::{Found, Roles, pin_to};
 /// How often the pinning is verified.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// How often programs that end by themselves are looked at: as exactly as their time is known.
+const TIME_TO: Duration = Duration::from_millis(1);
+
 /// Runs a workload on this machine.
 pub struct Host<'a> {
     spec: &'a Spec,
     roles: Roles,
     interrupted: &'a AtomicBool,
-    /// What programs may write into.
+    /// Holds a folder for each run, which programs may write into.
     folder: PathBuf,
+    nr_runs: u64,
 }
 
 impl<'a> Host<'a> {
@@ -35,22 +39,22 @@ impl<'a> Host<'a> {
     /// # Errors
     /// [`RunError::Program`] when the specification's patterns are none.
     pub fn new(spec: &'a Spec, folder: PathBuf, interrupted: &'a AtomicBool) -> Result<Self, RunError> {
-        std::fs::create_dir_all(&folder)
-            .map_err(|error| RunError::Program(format!("cannot create {}: {error}", folder.display())))?;
+        create(&folder)?;
         Ok(Host {
             spec,
             roles: Roles::new(spec)?,
             interrupted,
             folder,
+            nr_runs: 0,
         })
     }
 
-    /// Waits, and looks at every instance meanwhile; ends early when `until_done` says so.
+    /// Waits, and looks at every instance meanwhile; ends early when `until_done` says so of all.
     fn watch(
         &self,
         instances: &mut [Instance],
-        seconds: f64,
-        until_done: impl Fn(&mut Instance) -> Result<bool, RunError>,
+        (seconds, every): (f64, Duration),
+        mut until_done: impl FnMut(&mut Instance) -> Result<bool, RunError>,
     ) -> Result<(), RunError> {
         let end = Instant::now() + Duration::from_secs_f64(seconds);
         loop {
@@ -59,42 +63,46 @@ impl<'a> Host<'a> {
             }
             let mut all_done = true;
             for instance in &mut *instances {
-                let done = until_done(instance)?;
-                all_done &= done;
+                all_done &= until_done(instance)?;
             }
             let left = end.saturating_duration_since(Instant::now());
             if all_done || left.is_zero() {
                 return Ok(());
             }
-            std::thread::sleep(left.min(LOOK_EVERY));
+            std::thread::sleep(left.min(every));
         }
     }
 
-    fn start(&self, nr: usize, cpus: Option<Vec<CpuId>>) -> Result<Instance, RunError> {
-        Instance::start(self.spec, nr, cpus, &self.folder)
-    }
-
-    /// Performance of programs that end by themselves.
-    fn time_to_end(&self, instances: &mut [Instance]) -> Result<Vec<f64>, RunError> {
+    /// Performance of programs that end by themselves. Whoever ends first is started again until all have ended once, so
+    /// that nobody runs the rest undisturbed.
+    fn time_to_end(&self, instances: &mut [Instance], folder: &Path) -> Result<Vec<f64>, RunError> {
         let deadline = self.spec.time.deadline;
-        self.watch(instances, deadline, |instance| {
-            let ended = instance.ended()?;
-            if !ended {
-                instance.verify(&self.roles)?;
+        let mut took = vec![None; instances.len()];
+        let mut looked = Instant::now();
+        self.watch(instances, (deadline, TIME_TO), |instance| {
+            if instance.ended()? {
+                took[instance.nr] = took[instance.nr].or(instance.seconds());
+                if took.contains(&None) {
+                    *instance = instance.again(self.spec, folder)?;
+                }
+            } else if instance.has_all_threads(&self.roles)? {
+                instance.pin(&self.roles)?;
+                if looked.elapsed() >= LOOK_EVERY {
+                    looked = Instant::now();
+                    instance.verify(&self.roles, true)?;
+                }
             }
-            Ok(ended)
+            Ok(!took.contains(&None))
         })?;
-        instances
-            .iter()
-            .map(|instance| {
-                let seconds = instance.seconds().ok_or_else(|| {
-                    instance.fail(&format!(
-                        "has not ended within {deadline} s: raise `time.deadline`"
-                    ))
-                })?;
-                Ok(1.0 / seconds)
-            })
-            .collect()
+        let seconds = instances.iter().zip(took).map(|(instance, took)| {
+            let late = || {
+                instance.fail(&format!(
+                    "has not ended within {deadline} s: raise `time.deadline`"
+                ))
+            };
+            Ok(1.0 / took.ok_or_else(late)?)
+        });
+        seconds.collect()
     }
 }
 
@@ -106,43 +114,59 @@ impl Drop for Host<'_> {
 
 impl Runner for Host<'_> {
     fn run(&mut self, placed: &[Option<Vec<CpuId>>]) -> Result<Vec<f64>, RunError> {
+        // What a run leaves in its folder is gone before the next.
+        self.nr_runs += 1;
+        let folder = self.folder.join(format!("run-{}", self.nr_runs));
+        create(&folder)?;
+        let measured = self.run_in(&folder, placed);
+        std::fs::remove_dir_all(&folder).ok();
+        measured
+    }
+
+    fn label(&self) -> String {
+        "measured on this machine".to_string()
+    }
+}
+
+impl Host<'_> {
+    fn run_in(&self, folder: &Path, placed: &[Option<Vec<CpuId>>]) -> Result<Vec<f64>, RunError> {
+        let start =
+            |(nr, cpus): (usize, &Option<Vec<CpuId>>)| Instance::start(self.spec, nr, cpus.clone(), folder);
         let mut instances = placed
             .iter()
             .enumerate()
-            .map(|(nr, cpus)| self.start(nr, cpus.clone()))
+            .map(start)
             .collect::<Result<Vec<_>, _>>()?;
-        let time = self.spec.time;
-        let roles = &self.roles;
-        self.watch(&mut instances, time.deadline, |instance| {
+        let (time, roles) = (self.spec.time, &self.roles);
+        self.watch(&mut instances, (time.deadline, LOOK_EVERY), |instance| {
             instance.has_all_threads(roles)
         })?;
         for instance in &mut instances {
             instance.pin(roles)?;
         }
         if let Performance::Elapsed(_) = self.spec.performance {
-            return self.time_to_end(&mut instances);
+            return self.time_to_end(&mut instances, folder);
         }
         let alive = |instance: &mut Instance| {
             if instance.ended()? {
                 return Err(instance.fail("ended while it was measured: let it run longer"));
             }
-            instance.verify(roles)?;
+            instance.verify(roles, false)?;
             Ok(false)
         };
-        self.watch(&mut instances, time.warm_up, alive)?;
-        let readings: Vec<Reading> = instances
-            .iter()
-            .map(|instance| Reading::begin(self.spec, instance))
-            .collect::<Result<_, _>>()?;
-        self.watch(&mut instances, time.measure, alive)?;
+        self.watch(&mut instances, (time.warm_up, LOOK_EVERY), alive)?;
+        let begin = |instance| Reading::begin(self.spec, instance);
+        let readings: Vec<Reading> = instances.iter().map(begin).collect::<Result<_, _>>()?;
+        self.watch(&mut instances, (time.measure, LOOK_EVERY), alive)?;
         readings
             .into_iter()
             .zip(&instances)
             .map(|(reading, instance)| reading.end(instance))
             .collect()
     }
+}
 
-    fn label(&self) -> String {
-        "measured on this machine".to_string()
-    }
+fn create(folder: &Path) -> Result<(), RunError> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| RunError::Program(format!("cannot create {}: {error}", folder.display())))
 }

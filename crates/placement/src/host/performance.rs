@@ -65,7 +65,13 @@ impl Reading {
             }
             What::Counter { path, at_first } => {
                 let now = counter(path).map_err(|problem| instance.fail(&problem))?;
-                now.saturating_sub(*at_first) as f64 / self.begun.elapsed().as_secs_f64()
+                let gained = now.checked_sub(*at_first).ok_or_else(|| {
+                    let path = path.display();
+                    instance.fail(&format!(
+                        "set its counter in {path} back, from {at_first} to {now}, while it was measured"
+                    ))
+                })?;
+                gained as f64 / self.begun.elapsed().as_secs_f64()
             }
         };
         match performance {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! One instance: a process group that ends with us, whatever happens.
+//! One instance: a process group that ends with its run. If this process is killed, the kernel ends the program that it
+//! started, but not what that has started in turn.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -28,7 +30,7 @@ pub struct Instance {
     found: Option<Found>,
     begun: Instant,
     /// What it wrote, and when.
-    lines: Arc<Mutex<Vec<(Instant, String)>>>,
+    lines: Arc<Mutex<VecDeque<(Instant, String)>>>,
     stderr: Arc<Mutex<String>>,
     ended: Option<(ExitStatus, Duration)>,
 }
@@ -82,6 +84,11 @@ impl Instance {
         })
     }
 
+    /// The same once more.
+    pub fn again(&self, spec: &Spec, folder: &Path) -> Result<Instance, RunError> {
+        Instance::start(spec, self.nr, self.cpus.clone(), folder)
+    }
+
     /// Whether the threads of all roles are there.
     pub fn has_all_threads(&mut self, roles: &Roles) -> Result<bool, RunError> {
         if self.found.is_some() {
@@ -110,14 +117,21 @@ impl Instance {
         }
     }
 
-    /// Checks that its threads are those that were found, and where they were put.
-    pub fn verify(&mut self, roles: &Roles) -> Result<(), RunError> {
+    /// Checks that its threads are those that were found, and where they were put. `may_end`: some may have ended.
+    pub fn verify(&mut self, roles: &Roles, may_end: bool) -> Result<(), RunError> {
         let Some(found) = &self.found else {
             return Ok(());
         };
-        match roles.verify(self.child.id(), found, self.cpus.as_deref()) {
-            // A process that is ending loses its threads before it can be waited for.
-            Err(problem) if !self.is_ending() => Err(self.fail(&problem)),
+        let look = || roles.verify(self.child.id(), found, (self.cpus.as_deref(), may_end));
+        if look().is_ok() {
+            return Ok(());
+        }
+        // A process that is ending loses its threads before it can be waited for; a new one has its parent's name until it
+        // has become another program.
+        std::thread::sleep(Duration::from_millis(20));
+        let problem = look().err();
+        match problem {
+            Some(problem) if !self.ended().unwrap_or(true) => Err(self.fail(&problem)),
             _ => Ok(()),
         }
     }
@@ -163,11 +177,6 @@ impl Instance {
     pub fn fail(&self, problem: &str) -> RunError {
         RunError::Program(format!("instance {} of {} {problem}", self.nr, self.program))
     }
-
-    fn is_ending(&mut self) -> bool {
-        std::thread::sleep(Duration::from_millis(20));
-        self.ended().unwrap_or(true)
-    }
 }
 
 impl Drop for Instance {
@@ -177,13 +186,16 @@ impl Drop for Instance {
     }
 }
 
+/// Lines of a program that are kept: the last ones.
+const MAX_LINES: usize = 10_000;
+
 /// Keeps the lines of a stream and when they came.
-fn keep_lines(stream: Option<impl Read + Send + 'static>, into: Arc<Mutex<Vec<(Instant, String)>>>) {
-    let Some(stream) = stream else { return };
-    std::thread::spawn(move || {
-        for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            if let Ok(mut lines) = into.lock() {
-                lines.push((Instant::now(), line));
+fn keep_lines(stream: Option<impl Read + Send + 'static>, into: Arc<Mutex<VecDeque<(Instant, String)>>>) {
+    for_each_line(stream, move |line| {
+        if let Ok(mut lines) = into.lock() {
+            lines.push_back((Instant::now(), line));
+            if lines.len() > MAX_LINES {
+                lines.pop_front();
             }
         }
     });
@@ -191,18 +203,25 @@ fn keep_lines(stream: Option<impl Read + Send + 'static>, into: Arc<Mutex<Vec<(I
 
 /// Keeps the end of a stream.
 fn keep_end(stream: Option<impl Read + Send + 'static>, into: Arc<Mutex<String>>) {
+    for_each_line(stream, move |line| {
+        if let Ok(mut text) = into.lock() {
+            let kept = text.chars().rev().take(STDERR_BYTES).collect::<Vec<_>>();
+            *text = kept
+                .into_iter()
+                .rev()
+                .chain("\n".chars())
+                .chain(line.chars())
+                .collect();
+        }
+    });
+}
+
+/// Reads a stream to its end in the background, whatever bytes it has.
+fn for_each_line(stream: Option<impl Read + Send + 'static>, mut see: impl FnMut(String) + Send + 'static) {
     let Some(stream) = stream else { return };
     std::thread::spawn(move || {
-        for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            if let Ok(mut text) = into.lock() {
-                let kept = text.chars().rev().take(STDERR_BYTES).collect::<Vec<_>>();
-                *text = kept
-                    .into_iter()
-                    .rev()
-                    .chain("\n".chars())
-                    .chain(line.chars())
-                    .collect();
-            }
+        for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
+            see(String::from_utf8_lossy(&line).into_owned());
         }
     });
 }

@@ -44,7 +44,9 @@ impl Roles {
         let role = |thread: &Thread| {
             Ok(match thread {
                 // The kernel keeps 15 bytes of a name (TASK_COMM_LEN in include/linux/sched.h).
-                Thread::Name(name) => Role::Name(name.chars().take(15).collect()),
+                Thread::Name(name) => {
+                    Role::Name(String::from_utf8_lossy(&name.as_bytes()[..name.len().min(15)]).into_owned())
+                }
                 Thread::By(By::Pattern(text)) => Role::Pattern(pattern(text)?),
                 Thread::By(By::Created(nr)) => Role::Created(*nr),
             })
@@ -64,19 +66,19 @@ impl Roles {
         let mut by_creation: Vec<i32> = threads.keys().copied().collect();
         // Thread ids ascend but for wrapping; the main thread has the process's.
         by_creation.sort_by_key(|&tid| (tid != tgid as i32, tid));
-        let mut found: Vec<Option<i32>> = self
-            .roles
-            .iter()
-            .map(|role| match role {
-                Role::Name(name) => by_creation.iter().copied().find(|tid| threads[tid] == *name),
-                Role::Created(nr) => by_creation.get(*nr).copied(),
-                Role::Pattern(_) => None,
-            })
-            .collect();
-        for (nr, role) in self.roles.iter().enumerate() {
-            if let Role::Pattern(pattern) = role {
-                let free = |tid: &i32| !found.contains(&Some(*tid)) && pattern.is_match(&threads[tid]);
-                found[nr] = by_creation.iter().copied().find(free);
+        // Names first: a pattern takes whoever is left.
+        let mut found = vec![None; self.roles.len()];
+        for patterns in [false, true] {
+            for (nr, role) in self.roles.iter().enumerate() {
+                let is_it = |tid: &i32| match role {
+                    Role::Name(name) => threads[tid] == *name,
+                    Role::Pattern(pattern) => pattern.is_match(&threads[tid]),
+                    Role::Created(created) => by_creation.get(*created) == Some(tid),
+                };
+                if patterns == matches!(role, Role::Pattern(_)) {
+                    let free = |tid: &i32| !found.contains(&Some(*tid)) && is_it(tid);
+                    found[nr] = by_creation.iter().copied().find(free);
+                }
             }
         }
         match found.iter().position(Option::is_none) {
@@ -93,9 +95,17 @@ impl Roles {
         }
     }
 
-    /// Checks that a process has no threads but those that were found and those that need no CPU of their own, and that
-    /// the first run where they were put.
-    pub fn verify(&self, tgid: u32, found: &Found, cpus: Option<&[CpuId]>) -> Result<(), String> {
+    /// Checks that a process and its children have no threads but those that were found and those that need no CPU of
+    /// their own, and that the first run where they were put. Whoever comes and goes between two looks is not seen.
+    ///
+    /// # Errors
+    /// Which thread is where it should not be, or has ended although it may not.
+    pub fn verify(
+        &self,
+        tgid: u32,
+        found: &Found,
+        (cpus, may_end): (Option<&[CpuId]>, bool),
+    ) -> Result<(), String> {
         let threads = threads(tgid);
         for (tid, name) in &threads {
             if !found.0.contains(tid) && !self.unassigned.iter().any(|pattern| pattern.is_match(name)) {
@@ -106,10 +116,13 @@ impl Roles {
         }
         for (nr, tid) in found.0.iter().enumerate() {
             if !threads.contains_key(tid) {
+                if may_end {
+                    continue;
+                }
                 return Err(format!("has lost thread {tid}, which was to run to the end"));
             }
             if let Some(wanted) = cpus.map(|cpus| cpus[nr]) {
-                let allowed = allowed(tgid, *tid)?;
+                let allowed = allowed(*tid)?;
                 if allowed != wanted.to_string() {
                     return Err(format!(
                         "no longer runs its thread \"{}\" on CPU {wanted}: it may run on {allowed} now; \
@@ -157,23 +170,38 @@ pub fn pin_to(tid: i32, cpu: CpuId) -> Result<(), String> {
         })
 }
 
-/// Threads of a process and their names; none once it has ended.
+/// Threads of a process and of its children, and their names; none once it has ended.
 fn threads(tgid: u32) -> BTreeMap<i32, String> {
-    let tids = fs::read_dir(format!("/proc/{tgid}/task"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    tids.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(|tid: i32| {
-            let name = fs::read_to_string(format!("/proc/{tgid}/task/{tid}/comm")).ok()?;
-            Some((tid, name.trim_end().to_string()))
-        })
-        .collect()
+    let mut threads = BTreeMap::new();
+    let mut processes = vec![tgid];
+    while let Some(tgid) = processes.pop() {
+        let tasks = fs::read_dir(format!("/proc/{tgid}/task"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        for task in tasks.map(|task| task.path()) {
+            let tid = task
+                .file_name()
+                .and_then(|name| name.to_str())
+                .and_then(|name| name.parse().ok());
+            let (Some(tid), Ok(name)) = (tid, fs::read_to_string(task.join("comm"))) else {
+                continue;
+            };
+            threads.insert(tid, name.trim_end().to_string());
+            let children = fs::read_to_string(task.join("children")).unwrap_or_default();
+            processes.extend(
+                children
+                    .split_whitespace()
+                    .filter_map(|child| child.parse::<u32>().ok()),
+            );
+        }
+    }
+    threads
 }
 
 /// The CPUs that a thread may run on, as the kernel lists them.
-fn allowed(tgid: u32, tid: i32) -> Result<String, String> {
-    let path = format!("/proc/{tgid}/task/{tid}/status");
+fn allowed(tid: i32) -> Result<String, String> {
+    let path = format!("/proc/{tid}/status");
     let status = fs::read_to_string(&path).map_err(|error| format!("has no {path}: {error}"))?;
     let line = status
         .lines()

@@ -50,6 +50,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         print!("{}", text_for(tool, &cpus, &subject.thread_names));
         return Ok(ExitCode::SUCCESS);
     }
+    if subject.is_in_lab() {
+        bail!("threads of this machine are pinned by its own CPUs: leave --on lab out");
+    }
     let roles = Roles::new(
         subject
             .spec()

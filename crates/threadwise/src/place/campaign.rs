@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use comfy_table::{CellAlignment, Table, presets};
 use rand_pcg::Pcg64;
 use serde_json::{Value, json};
-use threadwise_metrics::{RatioSummary, Summary, independent_ratio};
+use threadwise_metrics::{RatioSummary, Summary, independent_ratio, paired_ratio};
 use threadwise_placement::{
     Best, Campaign, Experiment, Layouts, Predicted, Predictor, Reading, Runner, Sampler, Store, best_of_all,
     count, deal, manifest,
@@ -30,6 +30,10 @@ const MAX_LISTED: u64 = 1_000_000_000;
 pub struct ProfileOptions {
     #[command(flatten)]
     subject: SubjectOptions,
+
+    /// What will count as beside a thread when assignments are predicted
+    #[arg(long, value_enum, default_value_t = Reading::default())]
+    reading: Reading,
 
     #[command(flatten)]
     store: StoreOptions,
@@ -72,8 +76,8 @@ pub struct PredictOptions {
     cpus: Vec<String>,
 
     /// Print so many of the best
-    #[arg(long, default_value_t = 10)]
-    top: usize,
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    top: u32,
 
     /// How to print them
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -81,7 +85,8 @@ pub struct PredictOptions {
 }
 
 /// Measure the assignments that are predicted to be the best, and choose the best measured. Beside them, what others would
-/// have done: random assignments, balanced ones, and the kernel's placement. Exit status 1: the kernel's is no worse.
+/// have done: random assignments, balanced ones, and the kernel's placement, with which the chosen one is compared in fresh
+/// runs, turn by turn. Exit status 1: the kernel's is better.
 #[derive(clap::Args)]
 pub struct SelectOptions {
     #[command(flatten)]
@@ -91,12 +96,16 @@ pub struct SelectOptions {
     tables: TableOptions,
 
     /// Measure so many of the best predicted
-    #[arg(long, default_value_t = 5)]
-    top: usize,
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    top: u32,
+
+    /// Compare the chosen one and the kernel's placement in so many runs each
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    rounds: u32,
 
     /// Of each of random and balanced assignments measure so many
-    #[arg(long, default_value_t = 20)]
-    baselines: usize,
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    baselines: u32,
 
     /// Only say what would be run
     #[arg(long)]
@@ -136,7 +145,12 @@ pub fn watched(
 pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
     let subject = options.subject.load()?;
     let layouts = Layouts::new(&subject.tree, &subject.scope)?;
-    let experiments = manifest(&subject.tree, &layouts, subject.size)?;
+    let experiments = manifest(
+        &subject.tree,
+        &subject.scope,
+        &layouts,
+        (subject.size, options.reading),
+    )?;
     let no_room = |it: &&Experiment| it.setting(&layouts, &subject.scope, subject.size.roles).is_none();
     let nr_without_room = experiments.iter().filter(no_room).count();
     if options.dry_run {
@@ -151,15 +165,15 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
     let store = subject.open(&options.store)?;
     let nr_before = store.runs()?.len();
     let mut runner = subject.runner()?;
-    let runs = watched(&subject.campaign(&layouts), &experiments, runner.as_mut(), &store)?;
-    let nr_new = store.runs()?.len() - nr_before;
+    watched(&subject.campaign(&layouts), &experiments, runner.as_mut(), &store)?;
+    let nr_new = store.runs()?.len().saturating_sub(nr_before);
     if nr_without_room > 0 {
         eprintln!(
             "{nr_without_room} entries of the Slowdown Table are left out: the machine has no room for their threads' \
              instances; assignments that need them are not predicted"
         );
     }
-    let nr_runs: usize = runs.values().map(Vec::len).sum();
+    let nr_runs = store.runs()?.len();
     let (base, beside) = subject.campaign(&layouts).tables(&store)?.nr_entries();
     match options.format {
         Format::Text => println!(
@@ -183,9 +197,9 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
 /// Prints predictions.
 pub fn predict(options: &PredictOptions) -> Result<ExitCode> {
     let subject = options.subject.load()?;
-    let store = subject.open(&options.tables.store)?;
+    let store = subject.open_existing(&options.tables.store)?;
     let predicted = if options.cpus.is_empty() {
-        best_predicted(&subject, &options.tables, &store, options.top)?
+        best_predicted(&subject, &options.tables, &store, options.top as usize)?
     } else {
         let layouts = Layouts::new(&subject.tree, &subject.scope)?;
         let tables = subject.campaign(&layouts).tables(&store)?;
@@ -295,8 +309,8 @@ struct Baseline {
 /// Measures and chooses.
 pub fn select(options: &SelectOptions) -> Result<ExitCode> {
     let subject = options.subject.load()?;
-    let store = subject.open(&options.tables.store)?;
-    let top = best_predicted(&subject, &options.tables, &store, options.top)?;
+    let store = subject.open_existing(&options.tables.store)?;
+    let top = best_predicted(&subject, &options.tables, &store, options.top as usize)?;
     let mut random = Pcg64::new(u128::from(subject.seed), 0x5e1ec7);
     let mut sampler = Sampler::new(&subject.tree, subject.nr_threads())?;
     let naive: Vec<_> = (0..options.baselines)
@@ -306,8 +320,7 @@ pub fn select(options: &SelectOptions) -> Result<ExitCode> {
         .map(|_| deal(&subject.tree, subject.nr_threads(), &mut random))
         .collect::<Result<Vec<_>, _>>()?;
     let assignments = top.iter().map(|it| &it.placed).chain(&naive).chain(&balanced);
-    let mut experiments: Vec<_> = assignments.cloned().map(Experiment::Assignment).collect();
-    experiments.extend(subject.has_kernel().then_some(Experiment::Kernel));
+    let experiments: Vec<_> = assignments.cloned().map(Experiment::Assignment).collect();
     if options.dry_run {
         for it in &top {
             println!(
@@ -325,15 +338,25 @@ pub fn select(options: &SelectOptions) -> Result<ExitCode> {
     }
     let layouts = Layouts::new(&subject.tree, &subject.scope)?;
     let mut runner = subject.runner()?;
-    let runs = watched(&subject.campaign(&layouts), &experiments, runner.as_mut(), &store)?;
+    let campaign = subject.campaign(&layouts);
+    let runs = watched(&campaign, &experiments, runner.as_mut(), &store)?;
     let of = |placed: &Vec<u16>| &runs[&Experiment::Assignment(placed.clone())];
     let Some(chosen) = top
         .iter()
         .max_by(|a, b| mean(of(&a.placed)).total_cmp(&mean(of(&b.placed))))
     else {
-        bail!("--top must be at least 1");
+        bail!("no assignment can be predicted");
     };
-    let performance = of(&chosen.placed);
+    // The runs by which it was chosen would flatter it.
+    let experiment = Experiment::Assignment(chosen.placed.clone());
+    let kernel = Experiment::Kernel(subject.size.instances);
+    let (performance, kernel) = if subject.has_kernel() {
+        let both = [&experiment, &kernel];
+        let [chosen, kernel] = campaign.compare(both, options.rounds as usize, runner.as_mut(), &store)?;
+        (chosen, Some(kernel))
+    } else {
+        (of(&chosen.placed).clone(), None)
+    };
     // One value for each assignment that was drawn; where there is but one, its runs.
     let each = |some: &[Vec<u16>]| match some {
         [first, rest @ ..] if rest.iter().all(|placed| placed == first) => of(first).clone(),
@@ -341,20 +364,23 @@ pub fn select(options: &SelectOptions) -> Result<ExitCode> {
     };
     let baseline = |name, values: Vec<f64>| Baseline {
         name,
-        gain: independent_ratio(performance, &values).ok(),
+        gain: independent_ratio(&performance, &values).ok(),
         performance: values,
     };
     let mut baselines = vec![
         baseline("naive", each(&naive)),
         baseline("balanced", each(&balanced)),
     ];
-    let kernel = runs.get(&Experiment::Kernel);
-    baselines.extend(kernel.map(|values| baseline("kernel", values.clone())));
+    baselines.extend(kernel.map(|values| Baseline {
+        name: "kernel",
+        gain: paired_ratio(&performance, &values).ok(),
+        performance: values,
+    }));
     match options.format {
-        Format::Text => print_choice(&subject, chosen, performance, &baselines, &runner.label()),
+        Format::Text => print_choice(&subject, chosen, &performance, &baselines, &runner.label()),
         Format::Json => println!(
             "{}",
-            choice_json(&subject, chosen, performance, &baselines, &runner.label())
+            choice_json(&subject, chosen, &performance, &baselines, &runner.label())
         ),
     }
     let is_worse = |it: &Baseline| it.name == "kernel" && it.gain.is_some_and(|gain| gain.high < 1.0);

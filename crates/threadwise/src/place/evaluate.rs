@@ -23,8 +23,8 @@ pub struct Options {
     subject: SubjectOptions,
 
     /// Measure all assignments if there are at most so many, else so many at random and as many balanced ones
-    #[arg(long, default_value_t = 1526)]
-    samples: usize,
+    #[arg(long, default_value_t = 1526, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    samples: u32,
 
     #[command(flatten)]
     store: StoreOptions,
@@ -49,8 +49,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let mut random = Pcg64::new(u128::from(subject.seed), 0xe7a1);
     let (sample, balanced) = if all <= options.samples.into() {
         let sample: Vec<_> = Assignments::new(&subject.tree, nr_threads)?.collect();
-        let balanced = vec![deal(&subject.tree, nr_threads, &mut random)?];
-        (sample, balanced)
+        let balanced = (0..100).map(|_| deal(&subject.tree, nr_threads, &mut random));
+        (sample, balanced.collect::<Result<Vec<_>, _>>()?)
     } else {
         let mut sampler = Sampler::new(&subject.tree, nr_threads)?;
         let sample = (0..options.samples).map(|_| sampler.draw(&mut random)).collect();
@@ -62,7 +62,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let campaign = subject.campaign(&layouts);
     watched(
         &campaign,
-        &manifest(&subject.tree, &layouts, subject.size)?,
+        &manifest(
+            &subject.tree,
+            &subject.scope,
+            &layouts,
+            (subject.size, Reading::Literal),
+        )?,
         runner.as_mut(),
         &store,
     )?;

@@ -112,7 +112,7 @@ impl SubjectOptions {
         Computed::new(&machine, variant, self.noise, self.seed)?;
         let once = u32::from(self.noise > 0.0);
         self.subject(
-            machine,
+            (&self.subject, machine),
             Scope::DEFAULT,
             Kind::Ipfwd {
                 variant: variant.into(),
@@ -144,7 +144,7 @@ impl SubjectOptions {
             on: self.on,
             machine: source,
         };
-        self.subject(machine, &scope, kind, |subject| {
+        self.subject((&spec.name, machine), &scope, kind, |subject| {
             subject.thread_names = spec.threads.iter().map(|thread| thread.to_string()).collect();
             subject.precision = spec.precision;
             subject.size.instances = self.instances.unwrap_or(spec.instances);
@@ -167,7 +167,7 @@ impl SubjectOptions {
 
     fn subject(
         &self,
-        machine: Machine,
+        (name, machine): (&str, Machine),
         scope: &str,
         kind: Kind,
         complete: impl FnOnce(&mut Subject),
@@ -175,7 +175,7 @@ impl SubjectOptions {
         let tree = Tree::new(&machine)?;
         let scope = Scope::new(&machine, &tree, scope)?;
         let mut subject = Subject {
-            name: self.subject.clone(),
+            name: name.to_string(),
             machine,
             tree,
             scope,
@@ -227,7 +227,7 @@ impl Subject {
         }
     }
 
-    /// What runs it. From now on Ctrl-C ends the present run, and whatever it started.
+    /// What runs it. From now on Ctrl-C ends the present run and whatever it started; in the lab, when it is over.
     pub fn runner(&self) -> Result<Box<dyn Runner + '_>> {
         ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)).context("cannot handle Ctrl-C")?;
         Ok(match &self.kind {
@@ -256,19 +256,42 @@ impl Subject {
         }
     }
 
+    /// Whether it runs in a guest.
+    pub fn is_in_lab(&self) -> bool {
+        matches!(self.kind, Kind::Program { on: On::Lab, .. })
+    }
+
     /// Whether the kernel could place the threads instead.
     pub fn has_kernel(&self) -> bool {
         matches!(self.kind, Kind::Program { .. })
     }
 
+    /// Opens its store, which must be there.
+    pub fn open_existing(&self, options: &StoreOptions) -> Result<Store> {
+        let path = self.store_path(options);
+        if !path.exists() {
+            bail!(
+                "there is no {}: run `threadwise place profile` with the same options first",
+                path.display()
+            );
+        }
+        self.open(options)
+    }
+
     /// Opens its store.
     pub fn open(&self, options: &StoreOptions) -> Result<Store> {
+        Ok(Store::open(
+            &self.store_path(options),
+            (&self.name, &self.identity),
+        )?)
+    }
+
+    fn store_path(&self, options: &StoreOptions) -> PathBuf {
         let default = || {
             let name = self.name.replace(|c: char| !c.is_alphanumeric(), "-");
             PathBuf::from(format!("{name}.place"))
         };
-        let path = options.store.clone().unwrap_or_else(default);
-        Ok(Store::open(&path, (&self.name, &self.identity))?)
+        options.store.clone().unwrap_or_else(default)
     }
 
     /// The CPUs of each instance.

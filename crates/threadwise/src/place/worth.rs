@@ -25,8 +25,8 @@ pub struct Options {
     subject: SubjectOptions,
 
     /// How many random assignments, at least 100
-    #[arg(long, default_value_t = 200)]
-    samples: usize,
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    samples: u32,
 
     /// It is worth it if the best could be better by this share: than the kernel's placement, or where there is none, than
     /// random assignments on the mean
@@ -58,7 +58,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             "would measure {} random assignments of {}, at least {:.0} s",
             options.samples,
             sampler.total(),
-            options.samples as f64 * subject.seconds_a_run
+            f64::from(options.samples) * subject.seconds_a_run
         );
         return Ok(ExitCode::SUCCESS);
     }
@@ -66,7 +66,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let mut runner = subject.runner()?;
     let mut campaign = subject.campaign(&layouts);
     let kernel = match subject.has_kernel() {
-        true => watched(&campaign, &[Experiment::Kernel], runner.as_mut(), &store)?,
+        true => watched(
+            &campaign,
+            &[Experiment::Kernel(subject.size.instances)],
+            runner.as_mut(),
+            &store,
+        )?,
         false => BTreeMap::new(),
     };
     // Each assignment once: more of them tell more than repeating them.
@@ -78,7 +83,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         .map(|placed| mean(&runs[&Experiment::Assignment(placed)]))
         .collect();
     let best = best_possible(&measured, 0.95)?;
-    let (against, base) = match kernel.get(&Experiment::Kernel) {
+    let (against, base) = match kernel.values().next() {
         Some(kernel) => ("the kernel's placement", mean(kernel)),
         None => ("random assignments on the mean", mean(&measured)),
     };
