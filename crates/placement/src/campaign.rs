@@ -14,7 +14,7 @@ use crate::run::{RunError, Runner};
 use crate::spec::Precision;
 use crate::store::{Store, StoreError};
 use crate::tables::Tables;
-use crate::{Experiment, Layouts, Leaf, Scope, Tree};
+use crate::{Error, Experiment, Layouts, Leaf, Scope, Tree};
 
 /// Every so many runs the control is run again.
 const CONTROL_EVERY: usize = 25;
@@ -57,6 +57,9 @@ pub enum CampaignError {
     /// It was interrupted.
     #[error("interrupted: all that was measured is kept, the same command goes on")]
     Interrupted,
+    /// What was asked for cannot be run.
+    #[error(transparent)]
+    Asked(#[from] Error),
     /// A result could not be kept.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -102,6 +105,22 @@ impl Campaign<'_> {
         experiments: &[Experiment],
         runner: &mut dyn Runner,
         store: &Store,
+        report: impl FnMut(&Progress),
+    ) -> Result<BTreeMap<Experiment, Vec<f64>>, CampaignError> {
+        let first = experiments.iter().find(|experiment| self.has_room(experiment));
+        let mut control = Control::new(first.cloned(), store)?;
+        self.run_under(&mut control, experiments, (runner, store), report)
+    }
+
+    /// As [`Campaign::run`], under a control that earlier experiments were run under as well.
+    ///
+    /// # Errors
+    /// [`CampaignError`].
+    pub(crate) fn run_under(
+        &self,
+        control: &mut Control,
+        experiments: &[Experiment],
+        (runner, store): (&mut dyn Runner, &Store),
         mut report: impl FnMut(&Progress),
     ) -> Result<BTreeMap<Experiment, Vec<f64>>, CampaignError> {
         let mut seen = BTreeSet::new();
@@ -111,7 +130,6 @@ impl Campaign<'_> {
             .collect();
         let mut known = Samples::read(store)?;
         let mut random = Pcg64::new(u128::from(self.seed), 0xb1ac_b0c5);
-        let mut control = Control::new(experiments.first().copied(), &known);
         let mut progress = Progress {
             all: experiments.len(),
             ..Progress::default()
@@ -223,7 +241,7 @@ impl Campaign<'_> {
         Ok(performance)
     }
 
-    fn has_room(&self, experiment: &Experiment) -> bool {
+    pub(crate) fn has_room(&self, experiment: &Experiment) -> bool {
         matches!(experiment, Experiment::Kernel(_))
             || experiment
                 .setting(self.layouts, self.scope, self.size.roles)
@@ -277,22 +295,23 @@ impl Samples {
 }
 
 /// One experiment that is repeated now and then: when it is not what it was, neither were the runs since.
-struct Control<'a> {
-    experiment: Option<&'a Experiment>,
+pub(crate) struct Control {
+    experiment: Option<Experiment>,
     /// Its runs, in this session or before.
     seen: Vec<f64>,
     runs_since: usize,
     failures: u32,
 }
 
-impl<'a> Control<'a> {
-    fn new(experiment: Option<&'a Experiment>, known: &Samples) -> Self {
-        Control {
+impl Control {
+    pub(crate) fn new(experiment: Option<Experiment>, store: &Store) -> Result<Self, StoreError> {
+        let known = Samples::read(store)?;
+        Ok(Control {
+            seen: experiment.as_ref().map_or(&[][..], |it| known.of(it)).to_vec(),
             experiment,
-            seen: experiment.map_or(&[][..], |it| known.of(it)).to_vec(),
             runs_since: 0,
             failures: 0,
-        }
+        })
     }
 
     /// Runs the control until it is known how its runs spread.
@@ -302,7 +321,7 @@ impl<'a> Control<'a> {
         runner: &mut dyn Runner,
         store: &Store,
     ) -> Result<(), CampaignError> {
-        if let Some(experiment) = self.experiment {
+        if let Some(experiment) = &self.experiment {
             while self.seen.len() < CONTROL_KNOWN {
                 self.seen.push(campaign.measure(experiment, runner, store)?);
             }
@@ -318,7 +337,7 @@ impl<'a> Control<'a> {
         store: &Store,
     ) -> Result<usize, CampaignError> {
         let since = std::mem::take(&mut self.runs_since);
-        let Some(experiment) = self.experiment else {
+        let Some(experiment) = &self.experiment else {
             return Ok(0);
         };
         let now = campaign.measure(experiment, runner, store)?;

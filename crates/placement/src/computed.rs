@@ -31,8 +31,22 @@ impl Computed {
                 sharing::IPFWD_VARIANTS.join(", ")
             ))
         })?;
+        Self::with_program(machine, program, noise, seed)
+    }
+
+    /// Any program. An ill-formed one fails when it is run.
+    ///
+    /// # Errors
+    /// [`RunError::Program`] for hardware that the model does not know.
+    pub fn with_program(
+        machine: &Machine,
+        program: Program,
+        noise: f64,
+        seed: u64,
+    ) -> Result<Self, RunError> {
         Ok(Computed {
-            hardware: Hardware::from_machine(machine).map_err(|error| fail(error.to_string()))?,
+            hardware: Hardware::from_machine(machine)
+                .map_err(|error| RunError::Program(error.to_string()))?,
             program,
             noise,
             random: Pcg64::new(u128::from(seed), 0x015e),

@@ -6,6 +6,8 @@
 //! instance of a program a hardware thread of its own. A [`Tree`] says what hardware is interchangeable; [`count()`]
 //! counts assignments, [`Assignments`] lists them, [`Sampler`] draws them at random.
 //!
+//! [`Campaign`] measures the entries of the paper's tables, or [`learn()`] a small part of them and expects the others.
+//!
 //! Start at [`Tree`], then [`Assignments`].
 
 mod apply;
@@ -19,6 +21,7 @@ mod evaluate;
 mod experiment;
 pub mod host;
 mod layout;
+mod learn;
 mod predict;
 mod random;
 mod run;
@@ -38,13 +41,14 @@ pub use error::Error;
 pub use evaluate::{Evaluation, evaluate};
 pub use experiment::{Experiment, Setting, Size, manifest};
 pub use layout::{Layout, Layouts};
+pub use learn::{Learned, Plan, Selection, learn};
 pub use predict::{Predictor, Reading};
 pub use random::{Sampler, deal};
 pub use run::{RunError, Runner};
 pub use scope::Scope;
 pub use select::{Best, Predicted, best_of_all};
 pub use store::{Recorded, Store, StoreError};
-pub use tables::{Beside, Tables};
+pub use tables::{Beside, Fallback, Tables};
 pub use tree::{Leaf, Tree};
 
 fn check_fit(tree: &Tree, threads: usize) -> Result<(), Error> {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The Base Time Table and the Slowdown Table (blackbox-scheduler, section 3.1.1).
 
+use std::fmt::Debug;
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use crate::Leaf;
@@ -12,6 +15,16 @@ pub struct Tables {
     base: FxHashMap<Box<[Leaf]>, f64>,
     /// Performance of a target beside a layout.
     beside: FxHashMap<Beside, f64>,
+    fallback: Option<Arc<dyn Fallback>>,
+}
+
+/// Says what entries are that have not been measured.
+pub trait Fallback: Debug + Send + Sync {
+    /// As [`Tables::base`].
+    fn base(&self, placed: &[Leaf]) -> Option<f64>;
+
+    /// As [`Tables::beside`].
+    fn beside(&self, beside: &Beside) -> Option<f64>;
 }
 
 /// A target's role, the kind of the member of the scope that it is in, and what else that runs.
@@ -36,14 +49,21 @@ impl Tables {
         self.beside.insert(beside, performance);
     }
 
+    /// Asks somebody else for the entries that are missing; they stay missing in [`Tables::nr_entries`].
+    pub fn set_fallback(&mut self, fallback: Arc<dyn Fallback>) {
+        self.fallback = Some(fallback);
+    }
+
     /// What one instance does alone in a canonical assignment.
     pub fn base(&self, placed: &[Leaf]) -> Option<f64> {
-        self.base.get(placed).copied()
+        let ask = || self.fallback.as_ref()?.base(placed);
+        self.base.get(placed).copied().or_else(ask)
     }
 
     /// What a target instance does when one of its threads runs beside others.
     pub fn beside(&self, beside: &Beside) -> Option<f64> {
-        self.beside.get(beside).copied()
+        let ask = || self.fallback.as_ref()?.beside(beside);
+        self.beside.get(beside).copied().or_else(ask)
     }
 
     /// Entries of both tables.
