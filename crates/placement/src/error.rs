@@ -56,6 +56,14 @@ pub enum Error {
         /// The most.
         max: usize,
     },
+    /// No assignment that the tables have all entries for.
+    #[error(
+        "no assignment of {threads} threads could be predicted: the tables lack entries; go on profiling, or search longer"
+    )]
+    Unpredictable {
+        /// Threads of all instances.
+        threads: usize,
+    },
     /// An assignment that is none.
     #[error("{problem}")]
     Assignment {

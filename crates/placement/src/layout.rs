@@ -108,6 +108,18 @@ impl<'t> Layouts<'t> {
             .collect()
     }
 
+    /// All layouts of threads of `roles` roles on a member of a kind, ascending.
+    pub(crate) fn of_roles(&self, kind: usize, roles: usize) -> Vec<Layout> {
+        let all = self.fillings(self.kinds[kind].1, roles as u8, false);
+        let mut layouts: Vec<Layout> = all
+            .iter()
+            .map(|bytes| self.canonical(kind, from_bytes(bytes)))
+            .collect();
+        layouts.sort_unstable();
+        layouts.dedup();
+        layouts
+    }
+
     /// What may run on a node, up to exchanges of interchangeable ones below it; with the target or without.
     fn fillings(&self, node: usize, roles: u8, with_target: bool) -> Vec<Vec<u8>> {
         let classes = &self.tree.nodes[node].classes;

@@ -4,7 +4,8 @@
 //! The method is that of Radojković et al., *Thread Assignment of Multithreaded Network Applications in
 //! Multicore/Multithreaded Processors*, called *blackbox-scheduler* below. An *assignment* gives each thread of each
 //! instance of a program a hardware thread of its own. A [`Tree`] says what hardware is interchangeable; [`count()`]
-//! counts assignments, [`Assignments`] lists them, [`Sampler`] draws them at random.
+//! counts assignments, [`Assignments`] lists them, [`Sampler`] draws them at random, [`search()`] finds the one that is
+//! predicted to be the best.
 //!
 //! [`Campaign`] measures the entries of the paper's tables, or [`learn()`] a small part of them and expects the others.
 //!
@@ -26,6 +27,7 @@ mod predict;
 mod random;
 mod run;
 mod scope;
+mod search;
 mod select;
 pub mod spec;
 mod store;
@@ -46,6 +48,7 @@ pub use predict::{Predictor, Reading};
 pub use random::{Sampler, deal};
 pub use run::{RunError, Runner};
 pub use scope::Scope;
+pub use search::{Effort, Found, TOLERANCE, search};
 pub use select::{Best, Predicted, best_of_all};
 pub use store::{Recorded, Store, StoreError};
 pub use tables::{Beside, Fallback, Tables};

@@ -66,6 +66,11 @@ impl Tables {
         self.beside.get(beside).copied().or_else(ask)
     }
 
+    /// All entries of the Base Time Table, in no order.
+    pub(crate) fn bases(&self) -> impl Iterator<Item = (&[Leaf], f64)> {
+        self.base.iter().map(|(placed, &base)| (&placed[..], base))
+    }
+
     /// Entries of both tables.
     pub fn nr_entries(&self) -> (usize, usize) {
         (self.base.len(), self.beside.len())
