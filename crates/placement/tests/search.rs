@@ -57,7 +57,7 @@ impl Case {
         };
         let store = Store::open(Path::new(":memory:"), ("ipfwd", "ipfwd")).unwrap();
         let mut runner = Computed::new(&self.machine, variant, 0.0, 1).unwrap();
-        let experiments = manifest(&self.tree, &layouts, size).unwrap();
+        let experiments = manifest(&self.tree, &self.scope, &layouts, (size, Reading::Literal)).unwrap();
         campaign.run(&experiments, &mut runner, &store, |_| {}).unwrap();
         campaign.tables(&store).unwrap()
     }
@@ -66,7 +66,9 @@ impl Case {
     /// often as it hurts.
     fn random(&self, size: Size, missing: u64, random: &mut Pcg64) -> Tables {
         let mut tables = Tables::default();
-        for experiment in manifest(&self.tree, &self.layouts(), size).unwrap() {
+        for experiment in
+            manifest(&self.tree, &self.scope, &self.layouts(), (size, Reading::Literal)).unwrap()
+        {
             let performance = 1.0 + (random.next_u64() % 1000) as f64 / 1000.0;
             if missing > 0 && random.next_u64().is_multiple_of(missing) {
                 continue;

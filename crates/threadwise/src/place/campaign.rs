@@ -10,8 +10,8 @@ use rand_pcg::Pcg64;
 use serde_json::{Value, json};
 use threadwise_metrics::{RatioSummary, Summary, independent_ratio, paired_ratio};
 use threadwise_placement::{
-    Best, Campaign, Experiment, Layouts, Predicted, Predictor, Reading, Runner, Sampler, Store, best_of_all,
-    count, deal, manifest,
+    Campaign, Effort, Experiment, Layouts, Plan, Predicted, Predictor, Reading, Runner, Sampler, Selection,
+    Store, best_of_all, count, deal, learn, manifest, search,
 };
 
 use super::shape::cpus_text;
@@ -19,8 +19,8 @@ use super::subject::{StoreOptions, Subject, SubjectOptions};
 use crate::Format;
 use crate::experiment::progress_bar;
 
-/// As many assignments are looked at one by one; of more a sample is drawn. A few minutes.
-const MAX_LISTED: u64 = 1_000_000_000;
+/// As many assignments are predicted one by one, which takes seconds; of more the best is searched for.
+const MAX_LISTED: u64 = 20_000_000;
 
 /// Fill the Base Time Table and the Slowdown Table: run one instance in each of its assignments, and a target instance
 /// with each of its threads beside all that the workload could put beside it.
@@ -57,9 +57,9 @@ pub struct TableOptions {
     #[arg(long, value_enum, default_value_t = Reading::default())]
     reading: Reading,
 
-    /// Where there are over 1,000,000,000 assignments, predict so many at random
-    #[arg(long, default_value_t = 1_000_000)]
-    samples: u64,
+    /// Learn the tables from at most so many experiments, chosen one by one, instead of profiling every entry
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    budget: Option<u32>,
 }
 
 /// Predict assignments from the tables: those that are given, or the best of all.
@@ -197,9 +197,9 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
 /// Prints predictions.
 pub fn predict(options: &PredictOptions) -> Result<ExitCode> {
     let subject = options.subject.load()?;
-    let store = subject.open_existing(&options.tables.store)?;
+    let store = open_tables(&subject, &options.tables)?;
     let predicted = if options.cpus.is_empty() {
-        best_predicted(&subject, &options.tables, &store, options.top as usize)?
+        best_predicted(&subject, &options.tables, &store, options.top)?
     } else {
         let layouts = Layouts::new(&subject.tree, &subject.scope)?;
         let tables = subject.campaign(&layouts).tables(&store)?;
@@ -241,23 +241,68 @@ pub fn predict(options: &PredictOptions) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The best predicted, of all assignments or of a sample.
+/// Opens the store: a new one only if there is something to put into it.
+fn open_tables(subject: &Subject, options: &TableOptions) -> Result<Store> {
+    match options.budget {
+        Some(_) => subject.open(&options.store),
+        None => subject.open_existing(&options.store),
+    }
+}
+
+/// The best predicted, from tables that are profiled or learned.
 fn best_predicted(
     subject: &Subject,
     options: &TableOptions,
     store: &Store,
-    nr: usize,
+    nr: u32,
 ) -> Result<Vec<Predicted>> {
+    match options.budget {
+        Some(budget) => learned(subject, options, store, (nr, budget)),
+        None => profiled(subject, options, store, nr),
+    }
+}
+
+/// Assignments at random among which the learned best are sought.
+const NR_CANDIDATES: usize = 1000;
+
+/// Changes that are tried on each of the best of them.
+const NR_CLIMBS: usize = 300;
+
+fn learned(
+    subject: &Subject,
+    options: &TableOptions,
+    store: &Store,
+    (nr, budget): (u32, u32),
+) -> Result<Vec<Predicted>> {
+    let layouts = Layouts::new(&subject.tree, &subject.scope)?;
+    let mut sampler = Sampler::new(&subject.tree, subject.nr_threads())?;
+    let mut random = Pcg64::new(u128::from(subject.seed), 0x9ed1c7);
+    let candidates: Vec<_> = (0..NR_CANDIDATES).map(|_| sampler.draw(&mut random)).collect();
+    let plan = Plan {
+        budget: budget as usize,
+        candidates: &candidates,
+        reading: options.reading,
+        selection: Selection::Active,
+        climbs: NR_CLIMBS,
+    };
+    let mut runner = subject.runner()?;
+    let learned = learn(&subject.campaign(&layouts), runner.as_mut(), store, &plan)?;
+    let limit = if learned.is_narrow {
+        "all that matters is known"
+    } else {
+        "the budget is used up"
+    };
+    eprintln!("{} experiments: {limit}", learned.nr_experiments);
+    Ok(learned.best.into_iter().take(nr as usize).collect())
+}
+
+fn profiled(subject: &Subject, options: &TableOptions, store: &Store, nr: u32) -> Result<Vec<Predicted>> {
     let layouts = Layouts::new(&subject.tree, &subject.scope)?;
     let tables = subject.campaign(&layouts).tables(store)?;
     if tables.nr_entries().0 == 0 {
-        bail!(
-            "the store has no tables: run `threadwise place profile {}` first",
-            subject.name
-        );
+        bail!("the store has no tables: run `threadwise place profile` with the same options first");
     }
     let setting = (subject.size.roles, options.reading);
-    let mut predictor = Predictor::new(&tables, &subject.tree, &layouts, &subject.scope, setting)?;
     let all = count(
         &subject.tree,
         &subject.scope,
@@ -265,22 +310,28 @@ fn best_predicted(
         subject.size.instances,
     )?
     .base;
-    let best = if all <= MAX_LISTED.into() {
-        best_of_all(&subject.tree, &mut predictor, subject.nr_threads(), nr)?
-    } else {
-        eprintln!(
-            "there are {all} assignments: the best of {} at random",
-            options.samples
-        );
-        let mut sampler = Sampler::new(&subject.tree, subject.nr_threads())?;
-        let mut random = Pcg64::new(u128::from(subject.seed), 0x9ed1c7);
-        let mut best = Best::new(nr);
-        for _ in 0..options.samples {
-            let placed = sampler.draw(&mut random);
-            best.see(&placed, predictor.predict(&placed));
+    if all > MAX_LISTED.into() {
+        let effort = Effort {
+            seed: subject.seed,
+            ..Effort::default()
+        };
+        let found = search(
+            &tables,
+            &subject.tree,
+            &layouts,
+            &subject.scope,
+            (subject.size, options.reading),
+            effort,
+        )?;
+        let gap = 100.0 * (found.bound / found.best.performance - 1.0);
+        match found.is_proven {
+            true => eprintln!("of {all} assignments none is predicted to be better"),
+            false => eprintln!("of {all} assignments none is predicted to be better by more than {gap:.2} %"),
         }
-        best
-    };
+        return Ok(vec![found.best]);
+    }
+    let mut predictor = Predictor::new(&tables, &subject.tree, &layouts, &subject.scope, setting)?;
+    let best = best_of_all(&subject.tree, &mut predictor, subject.nr_threads(), nr as usize)?;
     if best.nr_unknown > 0 {
         eprintln!(
             "{} of {} assignments need entries that the tables lack",
@@ -290,8 +341,7 @@ fn best_predicted(
     let best = best.into_sorted();
     if best.is_empty() {
         bail!(
-            "no assignment can be predicted: run `threadwise place profile {}` to its end",
-            subject.name
+            "no assignment can be predicted: run `threadwise place profile` with the same options to its end"
         );
     }
     Ok(best)
@@ -309,8 +359,14 @@ struct Baseline {
 /// Measures and chooses.
 pub fn select(options: &SelectOptions) -> Result<ExitCode> {
     let subject = options.subject.load()?;
-    let store = subject.open_existing(&options.tables.store)?;
-    let top = best_predicted(&subject, &options.tables, &store, options.top as usize)?;
+    if let (true, Some(budget)) = (options.dry_run, options.tables.budget) {
+        println!(
+            "would run at most {budget} experiments to learn the tables, and then measure the best predicted"
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    let store = open_tables(&subject, &options.tables)?;
+    let top = best_predicted(&subject, &options.tables, &store, options.top)?;
     let mut random = Pcg64::new(u128::from(subject.seed), 0x5e1ec7);
     let mut sampler = Sampler::new(&subject.tree, subject.nr_threads())?;
     let naive: Vec<_> = (0..options.baselines)

@@ -2,6 +2,7 @@
 //! What is assigned, on what, and how it is run.
 
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
@@ -229,7 +230,10 @@ impl Subject {
 
     /// What runs it. From now on Ctrl-C ends the present run and whatever it started; in the lab, when it is over.
     pub fn runner(&self) -> Result<Box<dyn Runner + '_>> {
-        ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)).context("cannot handle Ctrl-C")?;
+        static HANDLED: Once = Once::new();
+        let mut handled = Ok(());
+        HANDLED.call_once(|| handled = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)));
+        handled.context("cannot handle Ctrl-C")?;
         Ok(match &self.kind {
             Kind::Ipfwd { variant, noise } => {
                 Box::new(Computed::new(&self.machine, variant, *noise, self.seed)?)
