@@ -12,7 +12,7 @@ use crate::experiment::Size;
 use crate::random::shuffle;
 use crate::run::{RunError, Runner};
 use crate::spec::Precision;
-use crate::store::{Store, StoreError};
+use crate::store::{Recorded, Store, StoreError};
 use crate::tables::Tables;
 use crate::{Error, Experiment, Layouts, Leaf, Scope, Tree};
 
@@ -47,7 +47,7 @@ pub struct Campaign<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignError {
     /// A run failed.
-    #[error("{experiment}: {source}")]
+    #[error("{experiment}")]
     Run {
         /// What was run.
         experiment: Experiment,
@@ -128,7 +128,6 @@ impl Campaign<'_> {
             .iter()
             .filter(|&it| self.has_room(it) && seen.insert(it))
             .collect();
-        let mut known = Samples::read(store)?;
         let mut random = Pcg64::new(u128::from(self.seed), 0xb1ac_b0c5);
         let mut progress = Progress {
             all: experiments.len(),
@@ -136,44 +135,57 @@ impl Campaign<'_> {
         };
         let begun = Instant::now();
         let mut closed = 0;
-        let is_open = |it: &&&Experiment| !self.is_done(known.of(it));
-        if experiments.iter().filter(is_open).count() >= CONTROL_EVERY {
-            control.prepare(self, runner, store)?;
-        }
-        loop {
-            let mut round: Vec<_> = experiments
+        let open = |known: &Samples| -> Vec<&Experiment> {
+            experiments
                 .iter()
-                .filter(|&&it| !self.is_done(known.of(it)))
-                .collect();
-            let is_last = round.is_empty();
-            progress.done = experiments.len() - round.len();
-            shuffle(&mut round, &mut random);
-            for experiment in round {
-                let performance = self.measure(experiment, runner, store)?;
-                known.add(experiment, performance);
-                progress.runs += 1;
-                control.runs_since += 1;
-                if self.is_done(known.of(experiment)) {
-                    progress.done += 1;
-                    closed += 1;
+                .copied()
+                .filter(|it| !self.is_done(known.of(it)))
+                .collect()
+        };
+        let mut known = Samples::read(store)?;
+        if open(&known).len() * self.precision.min as usize >= CONTROL_EVERY {
+            control.prepare(self, runner, store)?;
+            known = Samples::read(store)?;
+        }
+        let mut round = Vec::new();
+        loop {
+            let is_due = match round.pop() {
+                Some(experiment) => {
+                    let performance = self.measure(experiment, runner, store)?;
+                    known.add(experiment, performance);
+                    progress.runs += 1;
+                    control.runs_since += 1;
+                    if control.experiment.as_ref() == Some(experiment) && control.seen.len() < CONTROL_KNOWN {
+                        control.seen.push(performance);
+                    }
+                    if self.is_done(known.of(experiment)) {
+                        progress.done += 1;
+                        closed += 1;
+                    }
+                    let left = (progress.all - progress.done) as f64;
+                    progress.seconds_left =
+                        (closed > 0).then(|| begun.elapsed().as_secs_f64() / closed as f64 * left);
+                    report(&progress);
+                    control.runs_since >= CONTROL_EVERY
                 }
-                let left = (progress.all - progress.done) as f64;
-                progress.seconds_left =
-                    (closed > 0).then(|| begun.elapsed().as_secs_f64() / closed as f64 * left);
-                report(&progress);
-                if control.runs_since >= CONTROL_EVERY {
-                    break;
+                None => {
+                    round = open(&known);
+                    shuffle(&mut round, &mut random);
+                    progress.done = experiments.len() - round.len();
+                    // The last runs are checked as well, where they are more than the control itself would be.
+                    if round.is_empty() && control.runs_since < CONTROL_LEAST {
+                        break;
+                    }
+                    round.is_empty()
                 }
-            }
-            // The last runs are checked as well, where they are more than the control itself would be.
-            if control.runs_since >= CONTROL_EVERY || is_last && control.runs_since >= CONTROL_LEAST {
+            };
+            if is_due {
                 let void = control.check(self, runner, store)?;
-                progress.void += void;
                 if void > 0 {
+                    progress.void += void;
                     known = Samples::read(store)?;
+                    round.clear();
                 }
-            } else if is_last {
-                break;
             }
         }
         let samples = experiments
@@ -212,7 +224,15 @@ impl Campaign<'_> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(CampaignError::Interrupted);
         }
-        let (instances, nr_observed) = match experiment.setting(self.layouts, self.scope, self.size.roles) {
+        let fail = |source| match source {
+            RunError::Interrupted => CampaignError::Interrupted,
+            source => CampaignError::Run {
+                experiment: experiment.clone(),
+                source,
+            },
+        };
+        let setting = experiment.setting(self.layouts, self.scope, self.size.roles);
+        let (instances, nr_observed) = match setting {
             Some(setting) => {
                 let cpus = |threads: &Vec<Leaf>| threads.iter().map(|&leaf| self.tree.cpu(leaf)).collect();
                 let pinned = setting
@@ -222,13 +242,12 @@ impl Campaign<'_> {
                     .collect();
                 (pinned, setting.nr_observed)
             }
-            None => (vec![None; self.size.instances], self.size.instances),
-        };
-        let fail = |source| match source {
-            RunError::Interrupted => CampaignError::Interrupted,
-            source => CampaignError::Run {
-                experiment: experiment.clone(),
-                source,
+            None => match experiment {
+                Experiment::Kernel(instances) => (vec![None; *instances], *instances),
+                _ => {
+                    let problem = "the machine has no room for its threads".to_string();
+                    return Err(fail(RunError::Program(problem)));
+                }
             },
         };
         let all = runner.run(&instances).map_err(fail)?;
@@ -304,12 +323,23 @@ pub(crate) struct Control {
 }
 
 impl Control {
+    /// Runs that came after the last of its own have not been checked, whoever made them.
     pub(crate) fn new(experiment: Option<Experiment>, store: &Store) -> Result<Self, StoreError> {
-        let known = Samples::read(store)?;
+        let runs = store.runs()?;
+        let is_own = |run: &Recorded| Some(&run.experiment) == experiment.as_ref();
+        let seen: Vec<f64> = runs
+            .iter()
+            .filter(|&run| is_own(run))
+            .map(|run| run.performance)
+            .collect();
         Ok(Control {
-            seen: experiment.as_ref().map_or(&[][..], |it| known.of(it)).to_vec(),
+            runs_since: if seen.is_empty() {
+                0
+            } else {
+                runs.iter().rev().take_while(|&run| !is_own(run)).count()
+            },
+            seen,
             experiment,
-            runs_since: 0,
             failures: 0,
         })
     }

@@ -28,8 +28,8 @@ pub enum Error {
     },
     /// Tables that nobody could fill.
     #[error(
-        "the tables have {nr} entries, 2,000,000 are the most: a program of so many threads cannot be profiled entry by \
-         entry"
+        "the tables have {nr} entries, 2,000,000 are the most: select with --budget, which needs \
+         only some of them"
     )]
     TooManyExperiments {
         /// Entries of both tables.

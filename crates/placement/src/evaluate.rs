@@ -38,7 +38,7 @@ pub struct Evaluation {
 /// Measures every assignment of a sample, and balanced ones beside it, and compares with the predictions.
 ///
 /// # Errors
-/// [`CampaignError`]. The sample must not be empty, and the tables complete: predictions are finite.
+/// [`CampaignError`]. The sample must not be empty.
 pub fn evaluate(
     campaign: &Campaign,
     predictor: &mut Predictor,
@@ -95,12 +95,12 @@ fn compare(predicted: &[f64], measured: &[f64], balanced: &[f64]) -> Evaluation 
 /// Concordant less discordant pairs, as a share of all pairs (Kendall's tau a): pairs that tie are neither.
 fn kendall(a: &[f64], b: &[f64]) -> f64 {
     let order = |values: &[f64], i: usize, j: usize| values[i].total_cmp(&values[j]) as i64;
-    let (mut sum, mut pairs) = (0, 0u32);
+    let (mut sum, mut pairs) = (0i64, 0u64);
     for i in 0..a.len() {
         for j in 0..i {
             sum += order(a, i, j) * order(b, i, j);
             pairs += 1;
         }
     }
-    sum as f64 / f64::from(pairs)
+    sum as f64 / pairs as f64
 }

@@ -49,7 +49,7 @@ pub use random::{Sampler, deal};
 pub use run::{RunError, Runner};
 pub use scope::Scope;
 pub use search::{Effort, Found, TOLERANCE, search};
-pub use select::{Best, Predicted, best_of_all};
+pub use select::{Best, Predicted, best_around, best_of_all};
 pub use store::{Recorded, Store, StoreError};
 pub use tables::{Beside, Fallback, Tables};
 pub use tree::{Leaf, Tree};

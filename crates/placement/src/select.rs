@@ -2,9 +2,9 @@
 //! Choosing: the best predicted assignments, and of those the best measured.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
-use crate::{Assignments, Error, Leaf, Predictor, Tree};
+use crate::{Assignments, Canonical, Error, Leaf, Predictor, Tree};
 
 /// An assignment and what it is predicted to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,4 +96,31 @@ pub fn best_of_all(
         best.see(assignments.current(), performance);
     }
     Ok(best)
+}
+
+/// The `nr` best predicted among an assignment and all that differ from it by one thread that moves or two that change
+/// places.
+pub fn best_around(tree: &Tree, predictor: &mut Predictor, placed: &[Leaf], nr: usize) -> Vec<Predicted> {
+    let mut canonical = Canonical::new(tree);
+    let (mut best, mut seen, mut form) = (Best::new(nr), BTreeSet::new(), Vec::new());
+    let mut see = |placed: &[Leaf]| {
+        canonical.of(placed, &mut form);
+        if seen.insert(form.clone()) {
+            best.see(&form, predictor.predict(&form));
+        }
+    };
+    see(placed);
+    let mut changed = placed.to_vec();
+    for thread in 0..placed.len() {
+        for leaf in 0..tree.nr_leaves() as Leaf {
+            let other = placed.iter().position(|&taken| taken == leaf);
+            changed[thread] = leaf;
+            if let Some(other) = other {
+                changed[other] = placed[thread];
+            }
+            see(&changed);
+            changed.copy_from_slice(placed);
+        }
+    }
+    best.into_sorted()
 }

@@ -79,19 +79,38 @@ impl Store {
         connection
             .pragma_update(None, "locking_mode", "EXCLUSIVE")
             .map_err(fail)?;
-        // A run that was recorded survives the process at once, and a power failure a moment later.
-        connection
-            .pragma_update(None, "journal_mode", "WAL")
-            .map_err(fail)?;
-        connection
-            .pragma_update(None, "synchronous", "NORMAL")
-            .map_err(fail)?;
         let store = Store {
             connection,
             path: path.into(),
         };
+        store.check_owner(identity.0)?;
+        // A run that was recorded survives the process at once, and a power failure a moment later.
+        for (pragma, value) in [("journal_mode", "WAL"), ("synchronous", "NORMAL")] {
+            store
+                .connection
+                .pragma_update(None, pragma, value)
+                .map_err(fail)?;
+        }
         store.prepare(identity)?;
         Ok(store)
+    }
+
+    /// Another program's file is not even opened for writing.
+    fn check_owner(&self, name: &str) -> Result<(), StoreError> {
+        let number = |query: &str| -> Result<i64, StoreError> {
+            let row = self.connection.query_row(query, [], |row| row.get(0));
+            row.map_err(|source| explain(&self.path, source))
+        };
+        if number("PRAGMA application_id")? != APPLICATION
+            && number("SELECT count(*) FROM sqlite_master")? > 0
+        {
+            return Err(StoreError::Other {
+                path: self.path.clone(),
+                found: "another program".to_string(),
+                wanted: name.to_string(),
+            });
+        }
+        Ok(())
     }
 
     fn prepare(&self, (name, identity): (&str, &str)) -> Result<(), StoreError> {
@@ -107,15 +126,6 @@ impl Store {
                 wanted: name.to_string(),
             })
         };
-        let ours: i64 = (self.connection)
-            .query_row("PRAGMA application_id", [], |row| row.get(0))
-            .map_err(fail)?;
-        let nr_tables: i64 = (self.connection)
-            .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))
-            .map_err(fail)?;
-        if ours != APPLICATION && nr_tables > 0 {
-            return other("another program".to_string());
-        }
         if version > VERSION {
             return other(format!("a later version of threadwise ({version})"));
         }

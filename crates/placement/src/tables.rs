@@ -54,6 +54,11 @@ impl Tables {
         self.fallback = Some(fallback);
     }
 
+    /// Whether somebody else is asked.
+    pub(crate) fn has_fallback(&self) -> bool {
+        self.fallback.is_some()
+    }
+
     /// What one instance does alone in a canonical assignment.
     pub fn base(&self, placed: &[Leaf]) -> Option<f64> {
         let ask = || self.fallback.as_ref()?.base(placed);

@@ -216,7 +216,7 @@ fn a_workload_is_profiled_predicted_chosen_and_applied() {
     );
     let pid = running.0.id().to_string();
     let reversed = "1,0";
-    running.until_thread("T");
+    running.until_threads();
     let dry = workload.run(&[
         "apply",
         "spec.toml",
@@ -261,8 +261,11 @@ impl Running {
         tasks.map(|task| task.path()).find(|task| is_it(task))
     }
 
-    fn until_thread(&self, name: &str) {
-        wait_for(name, || self.thread(name).is_some());
+    /// Waits until both threads have their names, which they take when they begin to run.
+    fn until_threads(&self) {
+        wait_for("the threads", || {
+            self.thread("P").is_some() && self.thread("T").is_some()
+        });
     }
 
     fn allowed(&self, name: &str) -> String {
@@ -308,7 +311,7 @@ fn threads_that_come_later_are_pinned_too() {
             .spawn()
             .unwrap(),
     );
-    running.until_thread("T");
+    running.until_threads();
     wait_for("the pinning", || {
         running.allowed("P") == "1" && running.allowed("T") == "0"
     });
@@ -528,9 +531,10 @@ fn a_campaign_that_is_killed_goes_on_where_it_was() {
         "{stderr}"
     );
     let resumed = workload.json(&profile);
-    // Base alone, and each thread alone: three experiments, four runs each, none of them twice.
+    // Base alone, and each thread alone: three experiments, four runs each, none of them twice but the control.
     let nr = |field: &str| resumed[field].as_u64().unwrap();
-    assert_eq!(nr("runs"), 4 * (nr("base_entries") + nr("slowdown_entries")));
+    let wanted = 4 * (nr("base_entries") + nr("slowdown_entries"));
+    assert!((wanted..wanted + 4).contains(&nr("runs")), "{resumed}");
     assert!(nr("new_runs") > 0 && nr("new_runs") < nr("runs"), "{resumed}");
 }
 
@@ -698,7 +702,7 @@ fn each_experiment_is_run_as_often_as_asked_and_no_more() {
     );
     let profile = workload.json(&["profile", "spec.toml", "--store", "x.place"]);
     // One of the assignment and one of its base, and one at most of the kernel's placement.
-    assert!(profile["runs"].as_u64() <= Some(3), "{profile}");
+    assert!(profile["runs"].as_u64().unwrap() <= 3, "{profile}");
 }
 
 #[test]
@@ -793,9 +797,12 @@ fn another_programs_file_is_left_alone() {
     // Whose a file is stands in bytes 68 to 71 (sqlite.org/fileformat.html).
     let mut bytes = std::fs::read(workload.path("a.place")).unwrap();
     bytes[68..72].copy_from_slice(b"none");
+    // And that it is kept by a rollback journal, not a log, in bytes 18 and 19.
+    bytes[18..20].copy_from_slice(&[1, 1]);
     std::fs::write(workload.path("b.place"), &bytes).unwrap();
     let error = workload.refused(&["profile", "ipfwd:intadd", "--store", "b.place"]);
     assert!(error.contains("holds results of another program"), "{error}");
+    assert_eq!(std::fs::read(workload.path("b.place")).unwrap(), bytes);
 }
 
 #[test]

@@ -78,7 +78,6 @@ impl<'a> Host<'a> {
     fn time_to_end(&self, instances: &mut [Instance], folder: &Path) -> Result<Vec<f64>, RunError> {
         let deadline = self.spec.time.deadline;
         let mut took = vec![None; instances.len()];
-        let mut looked = Instant::now();
         self.watch(instances, (deadline, TIME_TO), |instance| {
             if instance.ended()? {
                 took[instance.nr] = took[instance.nr].or(instance.seconds());
@@ -87,8 +86,7 @@ impl<'a> Host<'a> {
                 }
             } else if instance.has_all_threads(&self.roles)? {
                 instance.pin(&self.roles)?;
-                if looked.elapsed() >= LOOK_EVERY {
-                    looked = Instant::now();
+                if instance.looked.elapsed() >= LOOK_EVERY {
                     instance.verify(&self.roles, true)?;
                 }
             }

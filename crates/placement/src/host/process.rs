@@ -28,7 +28,10 @@ pub struct Instance {
     program: String,
     cpus: Option<Vec<CpuId>>,
     found: Option<Found>,
+    is_pinned: bool,
     begun: Instant,
+    /// When its threads were last verified.
+    pub looked: Instant,
     /// What it wrote, and when.
     lines: Arc<Mutex<VecDeque<(Instant, String)>>>,
     stderr: Arc<Mutex<String>>,
@@ -77,7 +80,9 @@ impl Instance {
             program: words[0].clone(),
             cpus,
             found: None,
+            is_pinned: false,
             begun,
+            looked: begun,
             lines,
             stderr,
             ended: None,
@@ -105,16 +110,20 @@ impl Instance {
         Ok(self.found.is_some())
     }
 
-    /// Pins its threads.
+    /// Pins its threads, once.
     pub fn pin(&mut self, roles: &Roles) -> Result<(), RunError> {
+        if self.is_pinned {
+            return Ok(());
+        }
         let Some(found) = &self.found else {
             let missing = roles.find(self.child.id()).err().unwrap_or_default();
             return Err(self.fail(&format!("{missing} within `time.deadline`")));
         };
-        match &self.cpus {
-            Some(cpus) => found.pin(cpus).map_err(|problem| self.fail(&problem)),
-            None => Ok(()),
+        if let Some(cpus) = &self.cpus {
+            found.pin(cpus).map_err(|problem| self.fail(&problem))?;
         }
+        self.is_pinned = true;
+        Ok(())
     }
 
     /// Checks that its threads are those that were found, and where they were put. `may_end`: some may have ended.
@@ -122,6 +131,7 @@ impl Instance {
         let Some(found) = &self.found else {
             return Ok(());
         };
+        self.looked = Instant::now();
         let look = || roles.verify(self.child.id(), found, (self.cpus.as_deref(), may_end));
         if look().is_ok() {
             return Ok(());

@@ -162,6 +162,11 @@ pub fn pin_to(tid: i32, cpu: CpuId) -> Result<(), String> {
     let mut set = CpuSet::new();
     set.set(cpu.index())
         .and_then(|()| sched_setaffinity(Pid::from_raw(tid), &set))
+        .or_else(|error| match error {
+            // It has ended: who needs it to go on will see that.
+            nix::Error::ESRCH => Ok(()),
+            error => Err(error),
+        })
         .map_err(|error| match error {
             nix::Error::EINVAL => {
                 format!("cannot run thread {tid} on CPU {cpu}: it is offline or outside of the cpuset")

@@ -45,7 +45,7 @@ pub struct Found {
     /// The best assignment met, in canonical form.
     pub best: Predicted,
     /// No assignment is predicted to do more, up to [`TOLERANCE`]. Infinite where the member of a scope is too large for
-    /// the relaxation.
+    /// the relaxation, or the tables have a fallback.
     pub bound: f64,
     /// Whether the best reaches the bound, up to [`TOLERANCE`].
     pub is_proven: bool,
@@ -95,7 +95,12 @@ pub fn search(
     let mut predictor = Predictor::new(tables, tree, layouts, scope, (size.roles, reading))?;
     let mut random = Pcg64::new(u128::from(effort.seed), 0x5ea2c4);
     let incumbent = anneal::best(tree, &mut predictor, threads, effort.nr_predictions, &mut random);
-    let relaxation = relax::Relaxation::new(problem);
+    // It lists the base entries, and somebody who is asked for the missing ones has no list.
+    let relaxation = if tables.has_fallback() {
+        None
+    } else {
+        relax::Relaxation::new(problem)
+    };
     let (best, bound, nr_nodes) = match &relaxation {
         Some(relaxation) => {
             let mut branch = branch::Branch::new(problem, relaxation, &mut predictor, incumbent);

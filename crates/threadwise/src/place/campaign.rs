@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use threadwise_metrics::{RatioSummary, Summary, independent_ratio, paired_ratio};
 use threadwise_placement::{
     Campaign, Effort, Experiment, Layouts, Plan, Predicted, Predictor, Reading, Runner, Sampler, Selection,
-    Store, best_of_all, count, deal, learn, manifest, search,
+    Store, best_around, best_of_all, count, deal, learn, manifest, search,
 };
 
 use super::shape::cpus_text;
@@ -72,7 +72,7 @@ pub struct PredictOptions {
     tables: TableOptions,
 
     /// Predict this assignment: for each instance its threads' CPUs, such as "0,1,2 8,9,10"; may be repeated
-    #[arg(long)]
+    #[arg(long, conflicts_with = "budget")]
     cpus: Vec<String>,
 
     /// Print so many of the best
@@ -231,7 +231,7 @@ pub fn predict(options: &PredictOptions) -> Result<ExitCode> {
             "{}",
             json!({
                 "schema": "threadwise.place.predict/1", "subject": subject.name, "machine": subject.machine.name(),
-                "seed": subject.seed, "reading": options.tables.reading,
+                "seed": subject.seed, "reading": options.tables.reading, "budget": options.tables.budget,
                 "assignments": predicted.iter().map(|it| json!({
                     "cpus": subject.cpus(&it.placed), "performance": it.performance
                 })).collect::<Vec<_>>(),
@@ -310,6 +310,7 @@ fn profiled(subject: &Subject, options: &TableOptions, store: &Store, nr: u32) -
         subject.size.instances,
     )?
     .base;
+    let mut predictor = Predictor::new(&tables, &subject.tree, &layouts, &subject.scope, setting)?;
     if all > MAX_LISTED.into() {
         let effort = Effort {
             seed: subject.seed,
@@ -323,14 +324,22 @@ fn profiled(subject: &Subject, options: &TableOptions, store: &Store, nr: u32) -
             (subject.size, options.reading),
             effort,
         )?;
-        let gap = 100.0 * (found.bound / found.best.performance - 1.0);
-        match found.is_proven {
-            true => eprintln!("of {all} assignments none is predicted to be better"),
-            false => eprintln!("of {all} assignments none is predicted to be better by more than {gap:.2} %"),
+        match 100.0 * (found.bound / found.best.performance - 1.0) {
+            _ if found.is_proven => eprintln!("of {all} assignments none is predicted to be better"),
+            gap if gap.is_finite() => {
+                eprintln!("of {all} assignments none is predicted to be better by more than {gap:.2} %");
+            }
+            _ => eprintln!(
+                "of {all} assignments another may be better: there is no bound for so many threads a core"
+            ),
         }
-        return Ok(vec![found.best]);
+        return Ok(best_around(
+            &subject.tree,
+            &mut predictor,
+            &found.best.placed,
+            nr as usize,
+        ));
     }
-    let mut predictor = Predictor::new(&tables, &subject.tree, &layouts, &subject.scope, setting)?;
     let best = best_of_all(&subject.tree, &mut predictor, subject.nr_threads(), nr as usize)?;
     if best.nr_unknown > 0 {
         eprintln!(

@@ -23,7 +23,7 @@ pub struct Options {
     subject: SubjectOptions,
 
     /// Measure all assignments if there are at most so many, else so many at random and as many balanced ones
-    #[arg(long, default_value_t = 1526, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    #[arg(long, default_value_t = 1526, value_parser = clap::value_parser!(u32).range(2..=20_000))]
     samples: u32,
 
     #[command(flatten)]

@@ -41,6 +41,10 @@ pub struct SubjectOptions {
     #[arg(long, value_enum, default_value_t = On::Host)]
     on: On,
 
+    /// In the lab: millions of instructions a second of its fastest CPU [default: what its machine file says]
+    #[arg(long)]
+    mips: Option<u32>,
+
     /// Instances, instead of what the file says
     #[arg(long, short)]
     instances: Option<usize>,
@@ -79,15 +83,9 @@ pub struct Subject {
 }
 
 enum Kind {
-    Program {
-        spec: Box<Spec>,
-        on: On,
-        machine: String,
-    },
-    Ipfwd {
-        variant: String,
-        noise: f64,
-    },
+    Host(Box<Spec>),
+    Lab { spec: Box<Spec>, mips: Option<u32> },
+    Ipfwd { variant: String, noise: f64 },
 }
 
 impl SubjectOptions {
@@ -138,12 +136,18 @@ impl SubjectOptions {
         if self.on == On::Host && source != "host" {
             bail!("programs on this machine see this machine: --machine {source} wants --on lab");
         }
+        if self.on == On::Host && self.mips.is_some() {
+            bail!("this machine has the speed that it has: --mips wants --on lab");
+        }
         let machine = Machine::load(&source)?;
         let scope = spec.scope.clone();
-        let kind = Kind::Program {
-            spec: Box::new(spec.clone()),
-            on: self.on,
-            machine: source,
+        let copy = Box::new(spec.clone());
+        let kind = match self.on {
+            On::Host => Kind::Host(copy),
+            On::Lab => Kind::Lab {
+                spec: copy,
+                mips: self.mips,
+            },
         };
         self.subject((&spec.name, machine), &scope, kind, |subject| {
             subject.thread_names = spec.threads.iter().map(|thread| thread.to_string()).collect();
@@ -161,6 +165,7 @@ impl SubjectOptions {
                 scope,
                 subject.machine,
                 format!("{:?}", self.on),
+                self.mips,
             ]);
             subject.identity = same.to_string();
         })
@@ -238,36 +243,30 @@ impl Subject {
             Kind::Ipfwd { variant, noise } => {
                 Box::new(Computed::new(&self.machine, variant, *noise, self.seed)?)
             }
-            Kind::Program {
-                spec, on: On::Host, ..
-            } => {
+            Kind::Host(spec) => {
                 let folder = std::env::temp_dir().join(format!("threadwise-place-{}", std::process::id()));
                 Box::new(Host::new(spec, folder, &INTERRUPTED)?)
             }
-            Kind::Program {
-                spec,
-                on: On::Lab,
-                machine,
-            } => Box::new(Guest::boot(spec, machine)?),
+            Kind::Lab { spec, mips } => Box::new(Guest::boot(spec, &self.machine, *mips)?),
         })
     }
 
     /// How its program is run, if it is one.
     pub fn spec(&self) -> Option<&Spec> {
         match &self.kind {
-            Kind::Program { spec, .. } => Some(spec),
+            Kind::Host(spec) | Kind::Lab { spec, .. } => Some(spec),
             Kind::Ipfwd { .. } => None,
         }
     }
 
     /// Whether it runs in a guest.
     pub fn is_in_lab(&self) -> bool {
-        matches!(self.kind, Kind::Program { on: On::Lab, .. })
+        matches!(self.kind, Kind::Lab { .. })
     }
 
     /// Whether the kernel could place the threads instead.
     pub fn has_kernel(&self) -> bool {
-        matches!(self.kind, Kind::Program { .. })
+        self.spec().is_some()
     }
 
     /// Opens its store, which must be there.

@@ -50,6 +50,16 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let subject = options.subject.load()?;
     let layouts = Layouts::new(&subject.tree, &subject.scope)?;
     let mut sampler = Sampler::new(&subject.tree, subject.nr_threads())?;
+    if *sampler.total() == 1u32.into() {
+        match options.format {
+            Format::Text => println!("not worth it: all assignments are the same on this machine"),
+            Format::Json => println!(
+                "{}",
+                json!({ "schema": "threadwise.place.worth/1", "nr_assignments": 1, "worth": false })
+            ),
+        }
+        return Ok(ExitCode::FAILURE);
+    }
     let mut random = Pcg64::new(u128::from(subject.seed), 0x3a3);
     let sample: Vec<Vec<u16>> = (0..options.samples).map(|_| sampler.draw(&mut random)).collect();
     let experiments: Vec<_> = sample.iter().cloned().map(Experiment::Assignment).collect();

@@ -46,8 +46,8 @@ pub struct Args {
 
     /// Replay the IPv4 packets of this pcap file, over and over.
     ///
-    /// Files of Ethernet frames in the classic format. How many packets the destinations spread over is then up to
-    /// the file, and so is how much of the table is touched.
+    /// Files of Ethernet frames in the classic format. Over how many destinations the packets spread is then up to the
+    /// file, and so is how much of the table is touched.
     #[arg(long, value_name = "FILE", conflicts_with = "interface_in")]
     pub pcap: Option<PathBuf>,
 

@@ -259,7 +259,7 @@ impl<'a> Pipeline<'a> {
                 return;
             }
             if now_ns >= due_ns {
-                each_interval(per_second(packets - last_packets, now_ns - last_ns));
+                each_interval(per_second(packets.saturating_sub(last_packets), now_ns - last_ns));
                 (last_ns, last_packets) = (now_ns, packets);
                 // From when it was due, so that lateness does not add up; but none is made up for.
                 due_ns = after(self.spec.interval, due_ns).max(now_ns);
