@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use threadwise_metrics::{RatioSummary, Summary, independent_ratio, paired_ratio};
 use threadwise_placement::{
     Campaign, Effort, Experiment, Layouts, Plan, Predicted, Predictor, Reading, Runner, Sampler, Selection,
-    Store, best_around, best_of_all, count, deal, learn, manifest, search,
+    Store, best_around, best_of_all, deal, learn, manifest, search,
 };
 
 use super::shape::cpus_text;
@@ -166,14 +166,14 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
     let nr_before = store.runs()?.len();
     let mut runner = subject.runner()?;
     watched(&subject.campaign(&layouts), &experiments, runner.as_mut(), &store)?;
-    let nr_new = store.runs()?.len().saturating_sub(nr_before);
+    let nr_runs = store.runs()?.len();
+    let nr_new = nr_runs.saturating_sub(nr_before);
     if nr_without_room > 0 {
         eprintln!(
             "{nr_without_room} entries of the Slowdown Table are left out: the machine has no room for their threads' \
              instances; assignments that need them are not predicted"
         );
     }
-    let nr_runs = store.runs()?.len();
     let (base, beside) = subject.campaign(&layouts).tables(&store)?.nr_entries();
     match options.format {
         Format::Text => println!(
@@ -303,15 +303,10 @@ fn profiled(subject: &Subject, options: &TableOptions, store: &Store, nr: u32) -
         bail!("the store has no tables: run `threadwise place profile` with the same options first");
     }
     let setting = (subject.size.roles, options.reading);
-    let all = count(
-        &subject.tree,
-        &subject.scope,
-        subject.size.roles,
-        subject.size.instances,
-    )?
-    .base;
+    let sampler = Sampler::new(&subject.tree, subject.nr_threads())?;
+    let all = sampler.total();
     let mut predictor = Predictor::new(&tables, &subject.tree, &layouts, &subject.scope, setting)?;
-    if all > MAX_LISTED.into() {
+    if *all > MAX_LISTED.into() {
         let effort = Effort {
             seed: subject.seed,
             ..Effort::default()

@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use rand_pcg::Pcg64;
 use serde_json::json;
 use threadwise_placement::{
-    Assignments, Layouts, Predictor, Reading, Sampler, count, deal, evaluate as evaluate_sample, manifest,
+    Assignments, Layouts, Predictor, Reading, Sampler, deal, evaluate as evaluate_sample, manifest,
 };
 
 use super::campaign::watched;
@@ -39,20 +39,13 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let subject = options.subject.load()?;
     let layouts = Layouts::new(&subject.tree, &subject.scope)?;
     let nr_threads = subject.nr_threads();
-    let all = count(
-        &subject.tree,
-        &subject.scope,
-        subject.size.roles,
-        subject.size.instances,
-    )?
-    .base;
+    let mut sampler = Sampler::new(&subject.tree, nr_threads)?;
     let mut random = Pcg64::new(u128::from(subject.seed), 0xe7a1);
-    let (sample, balanced) = if all <= options.samples.into() {
+    let (sample, balanced) = if *sampler.total() <= options.samples.into() {
         let sample: Vec<_> = Assignments::new(&subject.tree, nr_threads)?.collect();
         let balanced = (0..100).map(|_| deal(&subject.tree, nr_threads, &mut random));
         (sample, balanced.collect::<Result<Vec<_>, _>>()?)
     } else {
-        let mut sampler = Sampler::new(&subject.tree, nr_threads)?;
         let sample = (0..options.samples).map(|_| sampler.draw(&mut random)).collect();
         let balanced = (0..options.samples).map(|_| deal(&subject.tree, nr_threads, &mut random));
         (sample, balanced.collect::<Result<_, _>>()?)
