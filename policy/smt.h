@@ -16,6 +16,8 @@
 struct tw_seat {
 	/* Another hardware thread of its core runs. */
 	bool shared;
+	/* What that runs is serial. */
+	bool beside_serial;
 	/* The task ran there last. */
 	bool same_cpu;
 	/* The task ran on its core last. */
@@ -24,28 +26,36 @@ struct tw_seat {
 	bool first;
 };
 
-/* No seat is better; none at all. */
-#define TW_SEAT_BEST 0
-#define TW_SEAT_NONE (~0U)
+/* Ranks of seats: the best, the first of those on shared cores, the first of those beside a serial task, and
+ * none. */
+#define TW_SEAT_BEST	      0
+#define TW_SEAT_SHARED	      3
+#define TW_SEAT_BESIDE_SERIAL 6
+#define TW_SEAT_NONE	      (~0U)
 
 /*
- * In which order a task takes idle CPUs, the least first; with `whole` it takes none whose core is shared. Of
- * an idle core that it did not leave it takes the first hardware thread only: two tasks that look at the same
- * time then want the same one, and not two of one core.
+ * In which order a task takes idle CPUs, the least first. Of an idle core that it did not leave it takes the
+ * first hardware thread only: two tasks that look at the same time then want the same one, and not two of one
+ * core. A serial task, for which its program waits, keeps its core for itself while others can go elsewhere.
  */
-static inline u32 tw_seat_rank(const struct tw_seat *seat, bool whole)
+static inline u32 tw_seat_rank(const struct tw_seat *seat)
 {
 	u32 distance = seat->same_cpu ? 0 : seat->same_core ? 1 : 2;
 
 	if (seat->shared)
-		return whole ? TW_SEAT_NONE : 3 + distance;
+		return (seat->beside_serial ? TW_SEAT_BESIDE_SERIAL : TW_SEAT_SHARED) + distance;
 	return seat->same_core || seat->first ? distance : TW_SEAT_NONE;
 }
 
-/* Whether a task of this class leaves a core that it shares for one that is idle. */
-static inline bool tw_leaves_core(enum tw_class class, bool shared)
+/*
+ * A task leaves its CPU for an idle one of less rank than this, TW_SEAT_BEST for none: a core that it shares
+ * for one that is idle, and the core of a serial task for another that is shared.
+ */
+static inline u32 tw_leaves_seat_for(enum tw_class class, bool shared, bool beside_serial)
 {
-	return shared && class != TW_CLASS_KERNEL;
+	if (!shared || class == TW_CLASS_KERNEL)
+		return TW_SEAT_BEST;
+	return beside_serial && class != TW_CLASS_SERIAL ? TW_SEAT_BESIDE_SERIAL : TW_SEAT_SHARED;
 }
 
 #endif /* TW_SMT_H */

@@ -34,4 +34,15 @@ static inline bool tw_moves_up(enum tw_class class, u32 here, const struct tw_pl
 	return there->idle || (class == TW_CLASS_SERIAL && there->class > TW_CLASS_SERIAL);
 }
 
+/*
+ * Whether a task that runs on a slower CPU takes the faster one over from another parallel one, which has had
+ * more done there. Threads that do equal parts between two barriers then advance at the mean speed of their
+ * CPUs; if each stayed where it is, all would wait for those on the slowest.
+ */
+static inline bool tw_takes_turn(const struct tw_task *task, const struct tw_task *there,
+				 const struct tw_tunables *tun)
+{
+	return task->class > TW_CLASS_SERIAL && there->class > TW_CLASS_SERIAL && tw_yields(there, task, tun);
+}
+
 #endif /* TW_SPEED_H */

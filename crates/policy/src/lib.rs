@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 mod ffi {
-    use super::{Place, RawGroup, Run, Seat, Task, Tunables};
+    use super::{Place, RawGroup, Run, Seat, Spot, Task, Tunables};
 
     unsafe extern "C" {
         pub fn tw_native_ready_add(group: *const RawGroup) -> u32;
@@ -20,8 +20,11 @@ mod ffi {
         pub safe fn tw_native_turn_is_over(since: u32, now: u32, turn_ns: u64) -> u32;
         pub safe fn tw_native_is_faster(capacity: u32, than: u32) -> u32;
         pub safe fn tw_native_moves_up(class: u32, here: u32, there: &Place) -> u32;
-        pub safe fn tw_native_seat_rank(seat: &Seat, whole: u32) -> u32;
-        pub safe fn tw_native_leaves_core(class: u32, shared: u32) -> u32;
+        pub safe fn tw_native_takes_turn(task: &Task, there: &Task, tun: &Tunables) -> u32;
+        pub safe fn tw_native_seat_rank(seat: &Seat) -> u32;
+        pub safe fn tw_native_spot_rank(spot: &Spot, mode: u32) -> u32;
+        pub safe fn tw_native_fits_llc(ready: u32, cores: u32) -> u32;
+        pub safe fn tw_native_leaves_seat_for(class: u32, shared: u32, beside_serial: u32) -> u32;
         pub safe fn tw_native_class_of(
             ready: u32,
             bound_kernel_thread: u32,
@@ -163,6 +166,8 @@ impl Place {
 pub struct Seat {
     /// Whether another hardware thread of its core runs.
     pub shared: bool,
+    /// Whether what that runs is serial.
+    pub beside_serial: bool,
     /// Whether the task ran there last.
     pub same_cpu: bool,
     /// Whether the task ran on its core last.
@@ -172,16 +177,57 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// The task takes the idle CPU of the least rank, and not one that has none; with `whole` only one whose core is idle.
-    pub fn rank(&self, whole: bool) -> Option<u32> {
-        Some(ffi::tw_native_seat_rank(self, u32::from(whole))).filter(|&rank| rank != u32::MAX)
+    /// The rank of the first seat on a core that others share (`TW_SEAT_SHARED`).
+    pub const SHARED: u32 = 3;
+
+    /// The task takes the idle CPU of the least rank, and not one that has none.
+    pub fn rank(&self) -> Option<u32> {
+        Some(ffi::tw_native_seat_rank(self)).filter(|&rank| rank != u32::MAX)
     }
 }
 
+/// Where idle CPUs are looked for (`enum tw_mode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Mode {
+    /// Near the last one.
+    Near = 0,
+    /// Packages before last-level caches before cores.
+    Performance = 1,
+    /// A package is filled before another is woken.
+    Powersave = 2,
+}
+
+/// An idle CPU as a task sees it, and what it shares (`struct tw_spot`).
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Spot {
+    /// The CPU itself.
+    pub seat: Seat,
+    /// Whether the task's program is in this last-level cache, and fits into it.
+    pub home: bool,
+    /// CPUs of its package that are not idle.
+    pub nr_busy_package: u32,
+    /// The same of its last-level cache.
+    pub nr_busy_llc: u32,
+}
+
+impl Spot {
+    /// The task takes the idle CPU of the least rank, and not one that has none.
+    pub fn rank(&self, mode: Mode) -> Option<u32> {
+        Some(ffi::tw_native_spot_rank(self, mode as u32)).filter(|&rank| rank != u32::MAX)
+    }
+}
+
+/// Whether a program with so many ready threads fits into a last-level cache with so many cores.
+pub fn fits_llc(nr_ready: u32, nr_cores: u32) -> bool {
+    ffi::tw_native_fits_llc(nr_ready, nr_cores) != 0
+}
+
 impl Class {
-    /// Whether a task of this class leaves its core, shared or not, for one that is idle.
-    pub fn leaves_core(self, shared: bool) -> bool {
-        ffi::tw_native_leaves_core(self as u32, u32::from(shared)) != 0
+    /// A task of this class on a core that others share, serial ones or not, leaves its CPU for an idle one of less rank.
+    pub fn leaves_seat_for(self, shared: bool, beside_serial: bool) -> u32 {
+        ffi::tw_native_leaves_seat_for(self as u32, u32::from(shared), u32::from(beside_serial))
     }
 }
 
@@ -325,6 +371,11 @@ impl Tunables {
     /// Whether a task that became ready takes the CPU of a running one.
     pub fn preempts(&self, waking: &Task, running: &Task) -> bool {
         ffi::tw_native_preempts(waking, running, self) != 0
+    }
+
+    /// Whether a task that runs on a slower CPU takes a faster one over from what runs there.
+    pub fn takes_turn(&self, task: &Task, there: &Task) -> bool {
+        ffi::tw_native_takes_turn(task, there, self) != 0
     }
 
     /// How long a task runs before those who wait are considered, in nanoseconds.

@@ -3,12 +3,14 @@
 #include "../../../policy/order.h"
 #include "../../../policy/smt.h"
 #include "../../../policy/speed.h"
+#include "../../../policy/spread.h"
 
 _Static_assert(sizeof(struct tw_group) == 8, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_tunables) == 64, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_task) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_run) == 32, "crates/policy/src/lib.rs has the same layout");
-_Static_assert(sizeof(struct tw_seat) == 4, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_seat) == 5, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_spot) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_place) == 12, "crates/policy/src/lib.rs has the same layout");
 
 u32 tw_native_ready_add(struct tw_group *group)
@@ -61,14 +63,30 @@ u32 tw_native_moves_up(u32 class, u32 here, const struct tw_place *there)
 	return tw_moves_up(class, here, there);
 }
 
-u32 tw_native_seat_rank(const struct tw_seat *seat, u32 whole)
+u32 tw_native_takes_turn(const struct tw_task *task, const struct tw_task *there,
+			 const struct tw_tunables *tun)
 {
-	return tw_seat_rank(seat, whole);
+	return tw_takes_turn(task, there, tun);
 }
 
-u32 tw_native_leaves_core(u32 class, u32 shared)
+u32 tw_native_seat_rank(const struct tw_seat *seat)
 {
-	return tw_leaves_core(class, shared);
+	return tw_seat_rank(seat);
+}
+
+u32 tw_native_spot_rank(const struct tw_spot *spot, u32 mode)
+{
+	return tw_spot_rank(spot, mode);
+}
+
+u32 tw_native_fits_llc(u32 nr_ready, u32 nr_cores)
+{
+	return tw_fits_llc(nr_ready, nr_cores);
+}
+
+u32 tw_native_leaves_seat_for(u32 class, u32 shared, u32 beside_serial)
+{
+	return tw_leaves_seat_for(class, shared, beside_serial);
 }
 
 u64 tw_native_vtime_charge(u64 vtime, u64 ran_ns, u32 weight, u32 capacity)

@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    CAPACITY_ONE, Class, Group, Place, Run, Seat, Task, Tunables, is_faster, makes_room, phase_began,
-    phase_ended, stamp, turn_is_over, vtime_charge,
+    CAPACITY_ONE, Class, Group, Mode, Place, Run, Seat, Spot, Task, Tunables, fits_llc, is_faster,
+    makes_room, phase_began, phase_ended, stamp, turn_is_over, vtime_charge,
 };
 
 const MS: u64 = 1_000_000;
@@ -108,6 +108,100 @@ fn turns_end_also_where_stamps_wrap() {
     let since = stamp(u64::MAX);
     assert!(!turn_is_over(since, since.wrapping_add(stamp(99 * MS)), 100 * MS));
     assert!(turn_is_over(since, since.wrapping_add(stamp(101 * MS)), 100 * MS));
+}
+
+/// Puts single-threaded programs, or the threads of one, on the idle CPUs of least rank, one after the other: 2 packages with 4
+/// cores of 2 hardware threads. The CPUs in order.
+fn fill(mode: Mode, nr: usize, one_program: bool) -> Vec<usize> {
+    let mut taken: Vec<usize> = Vec::new();
+    for _ in 0..nr {
+        let busy = |package: usize| taken.iter().filter(|&&cpu| cpu / 8 == package).count() as u32;
+        let rank = |cpu: usize| {
+            let spot = Spot {
+                seat: Seat {
+                    shared: taken.contains(&(cpu ^ 1)),
+                    beside_serial: false,
+                    same_cpu: false,
+                    same_core: false,
+                    first: cpu % 2 == 0,
+                },
+                home: one_program
+                    && taken.first().is_some_and(|first| first / 8 == cpu / 8)
+                    && fits_llc(taken.len() as u32 + 1, 4),
+                nr_busy_package: busy(cpu / 8),
+                nr_busy_llc: busy(cpu / 8),
+            };
+            spot.rank(mode)
+        };
+        let best = (0..16)
+            .filter(|cpu| !taken.contains(cpu) && rank(*cpu).is_some())
+            .min_by_key(|&cpu| rank(cpu));
+        taken.push(best.expect("there are 16 CPUs"));
+    }
+    taken
+}
+
+#[test]
+fn tasks_are_spread_for_performance_and_packed_for_power() {
+    // multicore-scheduling, Figs. 5 and 6: four tasks on two quad-core packages.
+    assert_eq!(fill(Mode::Performance, 4, false), [0, 8, 2, 10]);
+    assert_eq!(fill(Mode::Powersave, 4, false), [0, 2, 4, 6]);
+    // Whole cores before siblings, everywhere; and a package is full before the next one is woken.
+    assert!(fill(Mode::Performance, 8, false).iter().all(|cpu| cpu % 2 == 0));
+    assert_eq!(fill(Mode::Powersave, 9, false), [0, 2, 4, 6, 1, 3, 5, 7, 8]);
+    // A program's threads stay in one cache as long as they fit.
+    assert_eq!(fill(Mode::Performance, 4, true), [0, 2, 4, 6]);
+    assert_eq!(fill(Mode::Performance, 6, true), [0, 2, 4, 6, 8, 10]);
+    assert_eq!(fill(Mode::Near, 3, false), [0, 2, 4]);
+}
+
+#[test]
+fn the_cpu_that_a_task_left_is_first_among_equals() {
+    let spot = |same_cpu, nr_busy_package| Spot {
+        seat: Seat {
+            shared: false,
+            beside_serial: false,
+            same_cpu,
+            same_core: same_cpu,
+            first: true,
+        },
+        home: false,
+        nr_busy_package,
+        nr_busy_llc: nr_busy_package,
+    };
+    for mode in [Mode::Performance, Mode::Powersave] {
+        assert!(spot(true, 1).rank(mode) < spot(false, 1).rank(mode));
+        assert!(
+            spot(true, 5000).rank(mode).is_some(),
+            "more than a rank can tell apart"
+        );
+    }
+    assert!(spot(true, 2).rank(Mode::Performance) > spot(false, 1).rank(Mode::Performance));
+    assert!(spot(true, 1).rank(Mode::Powersave) > spot(false, 2).rank(Mode::Powersave));
+}
+
+#[test]
+fn parallel_tasks_take_turns_on_a_fast_cpu() {
+    let tun = Tunables::default();
+    let at = |vtime, class| Task {
+        vtime,
+        class,
+        nr_waiting: 0,
+    };
+    let (behind, ahead) = (10 * MS, 10 * MS + tun.rotate_ns + 1);
+    for class in [Class::Parallel, Class::Senior] {
+        assert!(tun.takes_turn(&at(behind, class), &at(ahead, class)));
+        assert!(
+            !tun.takes_turn(&at(behind, class), &at(ahead - 2, class)),
+            "a migration for less than a step of the rotation"
+        );
+        assert!(!tun.takes_turn(&at(behind, class), &at(u64::MAX / 4, Class::Serial)));
+        assert!(!tun.takes_turn(&at(behind, Class::Serial), &at(ahead, class)));
+    }
+    assert!(
+        tun.takes_turn(&at(ahead, Class::Senior), &at(behind, Class::Parallel)),
+        "the senior program has the fast CPU"
+    );
 }
 
 #[test]
@@ -451,37 +545,58 @@ proptest! {
     }
 }
 
-#[test]
-fn whole_cores_come_before_siblings_and_the_one_that_was_left_first() {
-    let seat = |shared, same_cpu, same_core, first| Seat {
+/// The seats of different worth, the best first: on idle cores, on shared ones, and beside a serial task.
+fn seats() -> [Seat; 9] {
+    let seat = |shared, beside_serial, same_cpu, same_core, first| Seat {
         shared,
+        beside_serial,
         same_cpu,
         same_core,
         first,
     };
-    let seats = [
-        seat(false, true, true, false),
-        seat(false, false, true, false),
-        seat(false, false, false, true),
-        seat(true, true, true, false),
-        seat(true, false, true, true),
-        seat(true, false, false, true),
-    ];
-    let ranks = seats.map(|seat| seat.rank(false));
+    [
+        seat(false, false, true, true, false),
+        seat(false, false, false, true, false),
+        seat(false, false, false, false, true),
+        seat(true, false, true, true, false),
+        seat(true, false, false, true, true),
+        seat(true, false, false, false, true),
+        seat(true, true, true, true, false),
+        seat(true, true, false, true, true),
+        seat(true, true, false, false, true),
+    ]
+}
+
+#[test]
+fn whole_cores_come_before_siblings_those_of_serial_tasks_last_and_the_one_that_was_left_first() {
+    let ranks = seats().map(|seat| seat.rank());
     assert!(
         ranks.is_sorted_by(|a, b| a < b) && ranks[0] == Some(0),
         "{ranks:?}"
     );
-    // The second hardware thread of an idle core, and with `whole` any of a shared one.
-    assert_eq!(seat(false, false, false, false).rank(false), None);
-    assert!(seats[..3].iter().all(|seat| seat.rank(true) == seat.rank(false)));
-    assert!(seats[3..].iter().all(|seat| seat.rank(true).is_none()));
+    let second = Seat {
+        first: false,
+        ..seats()[2]
+    };
+    assert_eq!(second.rank(), None, "the second hardware thread of an idle core");
 }
 
 #[test]
 fn a_task_leaves_a_core_that_it_shares_but_a_bound_kernel_thread_does_not() {
+    let leaves_for = |class: Class, shared, beside_serial| {
+        let limit = class.leaves_seat_for(shared, beside_serial);
+        seats()
+            .into_iter()
+            .filter(|seat| seat.rank() < Some(limit))
+            .count()
+    };
     for class in [Class::Serial, Class::Senior, Class::Parallel] {
-        assert!(class.leaves_core(true) && !class.leaves_core(false));
+        assert_eq!(leaves_for(class, false, false), 0);
+        assert_eq!(leaves_for(class, true, false), 3, "whole cores only");
     }
-    assert!(!Class::Kernel.leaves_core(true));
+    assert_eq!(leaves_for(Class::Kernel, true, true), 0);
+    // The core of a serial task is left to it also for one that another parallel task shares.
+    assert_eq!(leaves_for(Class::Parallel, true, true), 6);
+    assert_eq!(leaves_for(Class::Senior, true, true), 6);
+    assert_eq!(leaves_for(Class::Serial, true, true), 3);
 }

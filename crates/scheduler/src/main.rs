@@ -7,7 +7,9 @@
 #[allow(clippy::all, missing_docs)]
 mod bpf_intf;
 mod bpf_skel;
+mod calibrate;
 mod cores;
+mod mode;
 mod options;
 mod record;
 mod scheduler;

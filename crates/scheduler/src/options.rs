@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
 
+use crate::mode::Mode;
+
 /// A sched_ext scheduler that knows which program is in its serial phase.
 ///
 /// A program (thread group) is in a serial phase while it has at most --serial-threshold ready
@@ -22,6 +24,11 @@ pub struct Options {
     /// A program is serial while it has at most this many ready threads
     #[arg(long, default_value_t = 2, value_name = "THREADS")]
     pub serial_threshold: u32,
+
+    /// Only schedule tasks that ask for it (policy SCHED_EXT, as sched_setscheduler(2) sets it); the rest stay with the
+    /// kernel's scheduler, whose tasks go first
+    #[arg(long)]
+    pub partial: bool,
 
     /// How long a task runs before those who wait are considered, in microseconds; 20 ms where nobody waits
     #[arg(short, long, default_value_t = 1_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
@@ -47,6 +54,15 @@ pub struct Options {
     /// [default: what the kernel shows]
     #[arg(long, value_name = "MACHINE")]
     pub machine: Option<String>,
+
+    /// Measure how fast each CPU is before starting, some milliseconds each, where neither the kernel nor a machine file
+    /// says so (virtual machines mostly hide it)
+    #[arg(long, conflicts_with = "machine")]
+    pub calibrate: bool,
+
+    /// Where idle CPUs are looked for
+    #[arg(long, value_enum, default_value_t)]
+    pub mode: Mode,
 
     /// Print statistics every so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]

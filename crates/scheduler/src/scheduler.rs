@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use crossbeam_channel::RecvTimeoutError;
@@ -16,10 +16,13 @@ use memmap2::{Mmap, MmapOptions};
 use scx_stats::prelude::*;
 use scx_utils::{UserExitInfo, compat, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report};
 use threadwise_machine::Machine;
+use tracing::info;
 
 use crate::bpf_intf;
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
+use crate::calibrate;
 use crate::cores::Cores;
+use crate::mode::{Domains, Mode};
 use crate::options::{Fault, Options};
 use crate::record::{self, Recorder};
 use crate::speeds::Speeds;
@@ -48,6 +51,11 @@ const REQUEST_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// `struct tw_group`: the ready count, then when it became parallel.
 const GROUP_BYTES: usize = 8;
+
+/// How often the platform's power profile is looked at.
+const PROFILE_INTERVAL: Duration = Duration::from_secs(1);
+
+const NO_BSS: &str = "the BPF object has no bss";
 
 const STATE: &str = "/sys/kernel/sched_ext/state";
 
@@ -86,6 +94,8 @@ pub struct Scheduler<'a> {
     groups: Mmap,
     /// The ring buffer of decisions, if they are recorded.
     recording: Option<RingBuffer<'static>>,
+    /// When the platform's power profile was last looked at, if it decides.
+    profile_seen: Option<Instant>,
 }
 
 impl<'a> Scheduler<'a> {
@@ -145,16 +155,28 @@ impl<'a> Scheduler<'a> {
             options.machine.is_some() && machine.has_smt() && !Machine::load("host")?.has_smt();
         rodata.siblings.copy_from_slice(&cores.siblings);
         rodata.core_first.copy_from_slice(&cores.first);
-        let speeds = Speeds::of(&machine);
+        rodata.has_mode = options.mode != Mode::Near;
+        if rodata.has_mode {
+            let domains = Domains::of(&machine)?;
+            rodata.llc_of.copy_from_slice(&domains.llc);
+            rodata.package_of.copy_from_slice(&domains.package);
+            rodata.llc_cores.copy_from_slice(&domains.llc_cores);
+        }
+        let speeds = speeds(options, &machine)?;
         rodata.capacities.copy_from_slice(&speeds.capacities);
+        rodata.slowest = speeds.slowest;
         rodata.nr_faster = speeds.faster.len() as u32;
         for (slot, cpu) in rodata.faster_cpus.iter_mut().zip(&speeds.faster) {
             *slot = *cpu;
         }
+        rodata.partial = options.partial;
         rodata.recording = options.record.is_some();
         let flags = &mut skel.struct_ops.threadwise_ops_mut().flags;
         // Who wakes a task that is still switching away from its CPU leaves it to that one, and does not spin until then.
         *flags |= *compat::SCX_OPS_ALLOW_QUEUED_WAKEUP;
+        if options.partial {
+            *flags |= *compat::SCX_OPS_SWITCH_PARTIAL;
+        }
         if rodata.nr_faster > 0 || rodata.has_smt {
             // A task that would go on alone is enqueued all the same, which is how it leaves for a better CPU.
             *flags |= *compat::SCX_OPS_ENQ_LAST;
@@ -170,17 +192,17 @@ impl<'a> Scheduler<'a> {
         // Read once: the map and its mapping must have the same size.
         let nr_groups = pid_max()?;
         skel.maps.groups.set_max_entries(nr_groups)?;
+        if options.mode != Mode::Near {
+            skel.maps.homes.set_max_entries(nr_groups)?;
+            skel.maps.bss_data.as_mut().context(NO_BSS)?.mode = options.mode.number()?;
+        }
 
         let mut skel = scx_ops_load!(skel, threadwise_ops, uei)?;
         let recording = recorder
             .map(|recorder| recorder.read(&skel.maps.decisions))
             .transpose()?;
         let link = Some(scx_ops_attach!(skel, threadwise_ops)?);
-        skel.maps
-            .bss_data
-            .as_mut()
-            .context("the BPF object has no bss")?
-            .attached = true;
+        skel.maps.bss_data.as_mut().context(NO_BSS)?.attached = true;
         let stats = StatsServer::new(stats::server_data()).launch()?;
         // SAFETY: the map lives as long as the skeleton, its size never changes, and whole words are
         // read at once; that the kernel writes them meanwhile is what is wanted.
@@ -196,6 +218,7 @@ impl<'a> Scheduler<'a> {
             stats,
             groups,
             recording,
+            profile_seen: (options.mode == Mode::Auto).then(Instant::now),
         })
     }
 
@@ -211,12 +234,31 @@ impl<'a> Scheduler<'a> {
             if let Some(recording) = &self.recording {
                 recording.consume().context("cannot write what was recorded")?;
             }
+            self.follow_profile()?;
         }
         drop(self.link.take());
         // Why it ended matters more than what it left.
         let exit = uei_report!(&self.skel, uei)?;
         self.check_counts()?;
         Ok(exit)
+    }
+
+    /// Takes over the mode that the platform's power profile asks for by now.
+    fn follow_profile(&mut self) -> Result<()> {
+        if self
+            .profile_seen
+            .is_none_or(|seen| seen.elapsed() < PROFILE_INTERVAL)
+        {
+            return Ok(());
+        }
+        self.profile_seen = Some(Instant::now());
+        let mode = Mode::Auto.number()?;
+        let bss = self.skel.maps.bss_data.as_mut().context(NO_BSS)?;
+        if bss.mode != mode {
+            info!("the platform's power profile changed");
+            bss.mode = mode;
+        }
+        Ok(())
     }
 
     /// After the last task has left, every thread group must count zero ready threads.
@@ -234,12 +276,7 @@ impl<'a> Scheduler<'a> {
     }
 
     fn metrics(&self) -> Result<Metrics> {
-        let bss = self
-            .skel
-            .maps
-            .bss_data
-            .as_ref()
-            .context("the BPF object has no bss")?;
+        let bss = self.skel.maps.bss_data.as_ref().context(NO_BSS)?;
         let sum = |stat: u32| bss.cpu_ctxs.iter().map(|cpu| cpu.stats[stat as usize]).sum();
         let threshold = self
             .skel
@@ -289,6 +326,20 @@ fn machine(options: &Options) -> Result<Machine> {
         *scx_utils::NR_CPUS_POSSIBLE
     );
     Ok(machine)
+}
+
+/// How fast its CPUs are: measured, or as the machine says.
+fn speeds(options: &Options, machine: &Machine) -> Result<Speeds> {
+    if !options.calibrate {
+        return Ok(Speeds::of(machine));
+    }
+    let capacities = calibrate::capacities()?;
+    let shown: Vec<String> = capacities
+        .iter()
+        .map(|(cpu, capacity)| format!("{cpu}: {capacity}"))
+        .collect();
+    info!("measured capacities: {}", shown.join(", "));
+    Ok(Speeds::from_capacities(capacities))
 }
 
 /// One more than the largest thread id.

@@ -253,6 +253,11 @@ impl Kernel {
         true
     }
 
+    /// Whether nothing is in the CPU's local queue.
+    pub fn has_nothing(&self, cpu: CpuIndex) -> bool {
+        self.cpus[cpu].local.is_empty()
+    }
+
     /// Gives a task, mostly a running one, a new slice.
     pub fn set_slice(&mut self, task: TaskIndex, slice: Ns) {
         self.tasks[task].slice = slice;

@@ -136,6 +136,22 @@ fn who_knows_the_phases_gets_more_done() {
 }
 
 #[test]
+fn threads_take_turns_on_the_fast_cpu() {
+    // Eight threads that do equal parts between barriers 0.1 s apart. If each stays where it is, all wait for those on CPUs
+    // of half the speed: 4 CPUs' worth. If all have the fast one for a while it is 4.5.
+    let long = |which| {
+        let mut world = world(which, &machine("amp-8"), Costs::of_lab(80));
+        let program = Synthetic::new(ratio("inf:1"), 50_000, UNIT_NS, 8, Wait::Passive, 1);
+        world.start(Box::new(program), 100, None);
+        world.run_until(4000 * MS).expect("nothing is checked");
+        cores(&world.outcome(), 4)
+    };
+    let (ours, kernel) = (long(Which::Ours), long(Which::Kernel));
+    assert!(kernel < 4.0, "{kernel}");
+    assert!(ours > 4.25, "{ours}");
+}
+
+#[test]
 fn a_serial_program_keeps_its_core_and_takes_the_fast_one() {
     let serial = |which, spec| {
         let outcome = play(which, spec, Costs::of_lab(60), &["1:inf", "inf:1"], 20);

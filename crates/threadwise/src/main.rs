@@ -5,6 +5,7 @@
 
 mod bench;
 mod experiment;
+mod ext;
 mod lab;
 mod model;
 mod place;
@@ -42,6 +43,7 @@ enum Command {
     /// Find the best assignment of threads to hardware threads, and apply it
     #[command(subcommand)]
     Place(place::Command),
+    Ext(ext::Options),
 }
 
 /// How results are printed.
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Command::Sim(command) => sim::run(command),
         Command::Model(command) => model::run(command),
         Command::Place(command) => place::run(command),
+        Command::Ext(options) => ext::run(&options),
     };
     result.unwrap_or_else(|error| {
         eprintln!("threadwise: {error:#}");

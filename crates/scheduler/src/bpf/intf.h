@@ -9,6 +9,8 @@ enum tw_limits {
 	/* CPUs that the queued mask and the per-CPU state cover. */
 	TW_MAX_CPUS = 1024,
 	TW_MASK_WORDS = TW_MAX_CPUS / 64,
+	/* Packages, and last-level caches, that --mode tells apart. */
+	TW_DOMAINS = 64,
 };
 
 /* Counters, one set per CPU. Described where they are reported: src/stats.rs. */

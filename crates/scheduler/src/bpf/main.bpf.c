@@ -18,11 +18,13 @@
 #include "../../../../policy/order.h"
 #include "../../../../policy/smt.h"
 #include "../../../../policy/speed.h"
+#include "../../../../policy/spread.h"
 #include "state.bpf.h"
 #include "queues.bpf.h"
 #include "rotation.bpf.h"
 #include "smt.bpf.h"
 #include "speed.bpf.h"
+#include "spread.bpf.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -61,7 +63,9 @@ static bool select_faster(struct task_struct *p, s32 *cpu)
  */
 static s32 claim_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	s32 seat = hidden_smt ? claim_seat(p, prev_cpu, false) : -1;
+	s32 seat = has_mode   ? claim_spot(p, prev_cpu) :
+		   hidden_smt ? claim_seat(p, prev_cpu, TW_SEAT_NONE) :
+				-1;
 
 	if (seat >= 0)
 		return seat;
@@ -78,7 +82,7 @@ static s32 find_better(struct task_struct *p, enum tw_class class, s32 cpu, bool
 	if (nr_faster)
 		return find_faster(p, class, capacity_of(cpu), taken);
 	*taken = false;
-	return has_smt ? find_whole_core(p, class, cpu) : -1;
+	return has_smt ? find_better_seat(p, class, cpu) : -1;
 }
 
 s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -152,7 +156,7 @@ static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
 void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	bool taken, direct, wakes = enq_flags & SCX_ENQ_WAKEUP;
-	s32 cpu = scx_bpf_task_cpu(p), victim, better;
+	s32 cpu = scx_bpf_task_cpu(p), victim, better, slower;
 	struct cpu_ctx *cctx;
 	struct task_ctx *tctx;
 	struct tw_task task;
@@ -177,6 +181,10 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	/* One that was sent back from a local queue would be sent to the same CPU again. */
 	direct = !(enq_flags & SCX_ENQ_REENQ) && fault != TW_FAULT_STALL;
+	if (nr_faster && swap(p, cctx, &slower) && direct && !wakes) {
+		insert_on(p, slower, false, enq_flags);
+		return;
+	}
 	if (cpus_differ() && direct) {
 		/* What it decided before it slept is stale. */
 		better = wakes ? -1 : (s32)tctx->leaves_for - 1;
@@ -184,7 +192,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 		tctx->leaves_for = 0;
 		if (better < 0)
 			better = find_better(p, task.class, cpu, &taken);
-		if (better >= 0 && bpf_cpumask_test_cpu(better, p->cpus_ptr)) {
+		if (better >= 0 && bpf_cpumask_test_cpu(better, p->cpus_ptr) && may_move(p)) {
 			count(cctx, TW_STAT_MOVED_UP);
 			insert_on(p, better, taken, enq_flags);
 			return;
@@ -247,27 +255,29 @@ static s32 queue_before(struct task_struct *prev, struct tw_task *task, s32 own,
 	return -1;
 }
 
-static void dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
+/* A CPU has nothing to run: it takes what waits, its own first. */
+static bool dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
 {
 	u32 i;
 
 	if (is_marked(cpu)) {
 		if (scx_bpf_dsq_move_to_local(cpu, SCX_ENQ_IMMED))
-			return;
+			return true;
 		unmark_if_empty(cpu);
 	}
 	if (!tasks_wait)
-		return;
+		return false;
 	bpf_for(i, 0, nr_cpus) {
 		s32 from = next_queued_cpu(&cctx->cursor, cpu);
 
 		if (from < 0)
-			return;
+			return false;
 		if (scx_bpf_dsq_move_to_local(from, SCX_ENQ_IMMED)) {
 			count(cctx, TW_STAT_STOLEN);
-			return;
+			return true;
 		}
 	}
+	return false;
 }
 
 void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
@@ -276,13 +286,15 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	struct task_ctx *tctx;
 	struct tw_task task;
 	bool taken;
-	s32 from, better;
+	s32 from, better, called_to;
 
 	if (!cctx || fault == TW_FAULT_STALL)
 		return;
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
-		if (tasks_wait || is_marked(cpu))
-			dispatch_idle(cctx, cpu);
+		learn_disabled();
+		if ((tasks_wait || is_marked(cpu)) && dispatch_idle(cctx, cpu))
+			return;
+		pull_from_slower(cpu);
 		return;
 	}
 	tctx = bpf_task_storage_get(&task_ctxs, prev, 0, 0);
@@ -294,7 +306,14 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	tctx->leaves_for = 0;
 	if (cpus_differ() && !(prev->flags & PF_EXITING)) {
 		better = find_better(prev, task.class, cpu, &taken);
+		called_to = take_turn(cctx);
+		if (better < 0 && called_to >= 0) {
+			better = called_to;
+			taken = true;
+		}
 		if (better >= 0) {
+			if (taken)
+				offer_own(cpu, better);
 			/*
 			 * Without a slice it is enqueued, and goes there, unless migration is disabled for
 			 * it. The kick has a CPU that was claimed and gets nobody say again that it is idle.
@@ -319,6 +338,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	unmark_if_empty(cpu);
 	count(cctx, TW_STAT_KEPT);
 	scx_bpf_task_set_slice(prev, free_slice());
+	give_turn(cpu, &task);
 }
 
 void BPF_STRUCT_OPS(threadwise_runnable, struct task_struct *p, u64 enq_flags)

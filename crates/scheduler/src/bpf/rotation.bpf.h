@@ -62,38 +62,6 @@ bool rotation_armed;
 u64 armed_until;
 u64 armed_key;
 
-/* What a CPU's interrupts and its hypervisor took, where the kernel is built not to account it to tasks. */
-static u64 interrupted_ns(s32 cpu)
-{
-	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
-	u64 task_ns;
-
-	if (!rq)
-		return 0;
-	/* Read in this order, an update between the two makes what runs there look younger, not older. */
-	task_ns = tw_read(&rq->clock_task);
-	return tw_read(&rq->clock) - task_ns;
-}
-
-/*
- * The position of what runs on a CPU, with what it ran since the kernel last accounted for it, and whether it
- * may run only there.
- */
-static bool look_at_running(s32 cpu, u64 now, struct tw_task *task, bool *bound)
-{
-	struct task_struct *p = running_on(cpu);
-	struct task_ctx *tctx = p ? bpf_task_storage_get(&task_ctxs, p, 0, 0) : NULL;
-	s64 ahead_ns;
-
-	if (!p || !tctx)
-		return false;
-	/* exec_start is another CPU's clock, without what its interrupts took. */
-	ahead_ns = now - interrupted_ns(cpu) - p->se.exec_start;
-	look_at(p, tctx, ahead_ns > 0 ? ahead_ns : 0, false, task);
-	*bound = p->nr_cpus_allowed == 1;
-	return true;
-}
-
 /* Kicks a CPU if its task is due to make way for the one at hand (rotation_state.task). */
 __noinline int kick_if_due(s32 cpu, u64 now)
 {

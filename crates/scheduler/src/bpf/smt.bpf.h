@@ -23,41 +23,77 @@ static s32 first_of_core(s32 cpu)
 	return core_first[cpu & (TW_MAX_CPUS - 1)];
 }
 
-/* Whether another hardware thread of the CPU's core runs. */
-__noinline bool sibling_runs(s32 cpu, const struct cpumask *idle __arg_trusted)
+/* What else runs on the core of a CPU. */
+struct neighbours {
+	/* Anything. */
+	bool run;
+	/* A serial task. */
+	bool serial;
+};
+
+static bool runs_serial(s32 cpu)
+{
+	struct task_struct *running;
+	bool serial;
+
+	bpf_rcu_read_lock();
+	running = running_on(cpu);
+	serial = running && class_of(running) == TW_CLASS_SERIAL;
+	bpf_rcu_read_unlock();
+	return serial;
+}
+
+/* What runs on the other hardware threads of the CPU's core. */
+__noinline int look_at_core(s32 cpu, const struct cpumask *idle __arg_trusted,
+			    struct neighbours *neighbours __arg_nonnull)
 {
 	s32 other = cpu;
 	u32 i;
 
-	for (i = 0; i < TW_SIBLINGS; i++) {
+	neighbours->run = neighbours->serial = false;
+	bpf_for(i, 0, TW_SIBLINGS) {
 		other = siblings[other & (TW_MAX_CPUS - 1)];
 		if (other == cpu)
-			return false;
-		if (!bpf_cpumask_test_cpu(other, idle))
-			return true;
+			break;
+		if (bpf_cpumask_test_cpu(other, idle))
+			continue;
+		neighbours->run = true;
+		neighbours->serial |= runs_serial(other);
 	}
-	return false;
+	return 0;
 }
 
-/* The best of the idle CPUs for a task that ran on `prev`, or -1. With `whole` only one whose core is idle.
- */
-static s32 best_seat(const struct task_struct *p, s32 prev, const struct cpumask *idle, bool whole)
+/* An idle CPU as a task sees it that ran on `prev`. */
+static struct tw_seat seat_of(const struct task_struct *p, s32 cpu, s32 prev, const struct cpumask *idle)
 {
-	u32 i, nr = nr_cpus < TW_IDLE_SCAN ? nr_cpus : TW_IDLE_SCAN, best_rank = TW_SEAT_NONE;
+	s32 first = first_of_core(cpu);
+	struct neighbours beside;
+
+	look_at_core(cpu, idle, &beside);
+	return (struct tw_seat){
+		.shared = beside.run,
+		.beside_serial = beside.serial,
+		.same_cpu = cpu == prev,
+		.same_core = first == first_of_core(prev),
+		.first = cpu == first || !bpf_cpumask_test_cpu(first, p->cpus_ptr),
+	};
+}
+
+/* The best of the idle CPUs of less rank than `limit` for a task that ran on `prev`, or -1. */
+static s32 best_seat(const struct task_struct *p, s32 prev, const struct cpumask *idle, u32 limit)
+{
+	u32 i, nr = nr_cpus < TW_IDLE_SCAN ? nr_cpus : TW_IDLE_SCAN, best_rank = limit;
 	s32 best = -1;
 
 	bpf_for(i, 0, nr) {
-		s32 cpu = (prev + i) % nr_cpus, first = first_of_core(cpu);
-		struct tw_seat seat = {};
+		s32 cpu = (prev + i) % nr_cpus;
+		struct tw_seat seat;
 		u32 rank;
 
 		if (!bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
-		seat.same_cpu = cpu == prev;
-		seat.same_core = first == first_of_core(prev);
-		seat.shared = sibling_runs(cpu, idle);
-		seat.first = cpu == first || !bpf_cpumask_test_cpu(first, p->cpus_ptr);
-		rank = tw_seat_rank(&seat, whole);
+		seat = seat_of(p, cpu, prev, idle);
+		rank = tw_seat_rank(&seat);
 		if (rank >= best_rank)
 			continue;
 		best = cpu;
@@ -69,10 +105,10 @@ static s32 best_seat(const struct task_struct *p, s32 prev, const struct cpumask
 }
 
 /* The same, claimed. */
-static s32 claim_seat(const struct task_struct *p, s32 prev, bool whole)
+static s32 claim_seat(const struct task_struct *p, s32 prev, u32 limit)
 {
 	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
-	s32 best = bpf_cpumask_empty(idle) ? -1 : best_seat(p, prev, idle, whole);
+	s32 best = bpf_cpumask_empty(idle) ? -1 : best_seat(p, prev, idle, limit);
 
 	scx_bpf_put_idle_cpumask(idle);
 	return best >= 0 && scx_bpf_test_and_clear_cpu_idle(best) ? best : -1;
@@ -81,18 +117,23 @@ static s32 claim_seat(const struct task_struct *p, s32 prev, bool whole)
 /* A CPU of an idle core, claimed, or -1. */
 static s32 claim_whole_core(const struct task_struct *p, s32 prev)
 {
-	return hidden_smt ? claim_seat(p, prev, true) :
+	return hidden_smt ? claim_seat(p, prev, TW_SEAT_SHARED) :
 			    scx_bpf_pick_idle_cpu(p->cpus_ptr, SCX_PICK_IDLE_CORE);
 }
 
-/* The same for a task of this class that runs, if it leaves its core for that. */
-static s32 find_whole_core(const struct task_struct *p, enum tw_class class, s32 cpu)
+/* An idle CPU for which a running task of this class leaves its own, claimed, or -1. */
+static s32 find_better_seat(const struct task_struct *p, enum tw_class class, s32 cpu)
 {
 	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
-	bool leaves = tw_leaves_core(class, sibling_runs(cpu, idle));
+	struct neighbours beside;
+	u32 limit;
 
+	look_at_core(cpu, idle, &beside);
 	scx_bpf_put_idle_cpumask(idle);
-	return leaves ? claim_whole_core(p, cpu) : -1;
+	limit = tw_leaves_seat_for(class, beside.run, beside.serial);
+	if (limit == TW_SEAT_SHARED)
+		return claim_whole_core(p, cpu);
+	return limit == TW_SEAT_BEST ? -1 : claim_seat(p, cpu, limit);
 }
 
 #endif /* TW_SMT_BPF_H */

@@ -5,6 +5,9 @@
 
 #include "state.bpf.h"
 
+/* The capacity of the slowest CPU. */
+const volatile u32 slowest = TW_CAPACITY_ONE;
+
 /*
  * A CPU faster than one of capacity `here` to which a task of this class goes, or -1. An idle one is
  * claimed, so that of all the CPUs whose ticks come at once only one sends its task there.
@@ -35,6 +38,110 @@ static s32 find_faster(const struct task_struct *p, enum tw_class class, u32 her
 		}
 	}
 	return -1;
+}
+
+/* Slower CPUs at which a faster one looks for a task, at most. */
+#define TW_CALL_SCAN 16
+
+/* When a CPU that is not the fastest last kept its task at a tick. */
+u64 slower_kept_at;
+
+/* For how long that is worth a look for who has nothing to do: two ticks and more. */
+#define TW_KEPT_RECENTLY_NS (10ULL * 1000 * 1000)
+
+/* What runs on a CPU that is slower than `fast`, if it may go there. */
+__noinline bool look_at_slower(s32 cpu, s32 fast, struct tw_task *task __arg_nonnull)
+{
+	struct task_struct *running;
+	bool found, bound;
+
+	if (!tw_is_faster(capacity_of(fast), capacity_of(cpu)))
+		return false;
+	bpf_rcu_read_lock();
+	running = running_on(cpu);
+	found = running && bpf_cpumask_test_cpu(fast, running->cpus_ptr) &&
+		look_at_running(cpu, scx_bpf_now(), task, &bound);
+	bpf_rcu_read_unlock();
+	return found;
+}
+
+/*
+ * Asks the slower CPU whose task goes first for it: in exchange for `running` (`with` is set), which has had
+ * its turn on this one, or to have something to do.
+ */
+__noinline int call_from_slower(s32 fast, bool with, const struct tw_task *running __arg_nonnull)
+{
+	u32 i, nr = nr_cpus < TW_CALL_SCAN ? nr_cpus : TW_CALL_SCAN;
+	struct tw_task first = {}, task;
+	struct cpu_ctx *cctx;
+	s32 cpu, from = -1;
+
+	bpf_for(i, 1, nr) {
+		cpu = (fast + i) % nr_cpus;
+		if (!look_at_slower(cpu, fast, &task) || (with && !tw_takes_turn(&task, running, tun())))
+			continue;
+		if (from >= 0 && !tw_goes_first(&task, &first, tun()))
+			continue;
+		from = cpu;
+		first = task;
+	}
+	cctx = cpu_ctx_of(from);
+	if (from < 0 || !cctx)
+		return 0;
+	cctx->called_to = with ? fast + 1 : 0;
+	scx_bpf_kick_cpu(from, SCX_KICK_PREEMPT);
+	return 0;
+}
+
+/* Whether a CPU is faster than the slowest. */
+static bool is_fast(s32 cpu)
+{
+	return nr_faster && tw_is_faster(capacity_of(cpu), slowest);
+}
+
+/* A CPU has nothing to do: if it is a fast one, it gets what runs on a slower one. */
+static void pull_from_slower(s32 cpu)
+{
+	struct tw_task nothing = {};
+
+	if (is_fast(cpu) && scx_bpf_now() - slower_kept_at < TW_KEPT_RECENTLY_NS)
+		call_from_slower(cpu, false, &nothing);
+}
+
+/* A CPU keeps its task. If it is a fast one, that may have had its turn there. */
+static void give_turn(s32 cpu, const struct tw_task *task)
+{
+	if (capacity_of(cpu) < TW_CAPACITY_ONE)
+		slower_kept_at = scx_bpf_now();
+	if (is_fast(cpu) && task->class > TW_CLASS_SERIAL)
+		call_from_slower(cpu, true, task);
+}
+
+/* The faster CPU that asked for what runs here, or -1. */
+static s32 take_turn(struct cpu_ctx *cctx)
+{
+	s32 fast = (s32)cctx->called_to - 1;
+
+	cctx->called_to = 0;
+	return fast;
+}
+
+/* Notes who has the place of a task that leaves this CPU in exchange. */
+static void offer_own(s32 cpu, s32 to)
+{
+	struct cpu_ctx *there = cpu_ctx_of(to);
+
+	if (there)
+		there->swaps_with = cpu + 1;
+}
+
+/* A task that was driven off a fast CPU goes to the slower one that its successor left, which has nothing
+ * else. */
+static bool swap(struct task_struct *p, struct cpu_ctx *cctx, s32 *to)
+{
+	*to = (s32)cctx->swaps_with - 1;
+	cctx->swaps_with = 0;
+	return *to >= 0 && bpf_cpumask_test_cpu(*to, p->cpus_ptr) && may_move(p);
 }
 
 #endif /* TW_SPEED_BPF_H */

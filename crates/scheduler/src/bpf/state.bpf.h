@@ -13,9 +13,14 @@
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 
+/* include/uapi/linux/sched.h */
+#define SCHED_EXT 7
+
 const volatile u32 nr_cpus = 1;
 /* Whether any two CPUs share a core. */
 const volatile bool has_smt = false;
+/* Whether only tasks that ask for SCHED_EXT are ours. */
+const volatile bool partial = false;
 const volatile u32 fault = TW_FAULT_NONE;
 /* Set by the loader: no fault strikes while it still attaches. */
 bool attached;
@@ -75,6 +80,9 @@ struct {
 struct cpu_ctx {
 	/* Where the next look for a task to balance starts. */
 	u32 cursor;
+	/* The faster CPU that wants what runs here, plus one; and the slower one that has it in exchange. */
+	u32 called_to;
+	u32 swaps_with;
 	u64 stats[TW_NR_STATS];
 } __attribute__((aligned(64)));
 
@@ -189,6 +197,28 @@ const volatile u32 capacities[TW_MAX_CPUS];
 static u32 capacity_of(s32 cpu)
 {
 	return capacities[cpu & (TW_MAX_CPUS - 1)];
+}
+
+/*
+ * How often the kernel itself disables migration for the task under which a hook runs: not at all or once, as
+ * it is built. An idle task never does so itself, so it tells; until one is seen nobody is sent away.
+ */
+static s32 nr_disabled_here;
+
+static void learn_disabled(void)
+{
+	const struct task_struct *current = bpf_get_current_task_btf();
+
+	if (!current->pid)
+		nr_disabled_here = current->migration_disabled;
+}
+
+/* Whether a task may be sent to another CPU now. Sending one that may not ends the scheduler. */
+static bool may_move(const struct task_struct *p)
+{
+	const struct task_struct *current = bpf_get_current_task_btf();
+
+	return p->migration_disabled <= (p->pid == current->pid ? nr_disabled_here : 0);
 }
 
 /* TW_FAULT_STARVE. */
@@ -376,7 +406,41 @@ static struct task_struct *running_on(s32 cpu)
 	struct task_struct *running = __COMPAT_scx_bpf_cpu_curr(cpu);
 
 	/* RT and deadline tasks have priorities below 100. */
-	return running && running->pid && running->prio >= 100 ? running : NULL;
+	return running && running->pid && running->prio >= 100 && (!partial || running->policy == SCHED_EXT) ?
+		       running :
+		       NULL;
+}
+
+/* What a CPU's interrupts and its hypervisor took, where the kernel is built not to account it to tasks. */
+static u64 interrupted_ns(s32 cpu)
+{
+	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
+	u64 task_ns;
+
+	if (!rq)
+		return 0;
+	/* Read in this order, an update between the two makes what runs there look younger, not older. */
+	task_ns = tw_read(&rq->clock_task);
+	return tw_read(&rq->clock) - task_ns;
+}
+
+/*
+ * The position of what runs on a CPU, with what it ran since the kernel last accounted for it, and whether it
+ * may run only there.
+ */
+static bool look_at_running(s32 cpu, u64 now, struct tw_task *task, bool *bound)
+{
+	struct task_struct *p = running_on(cpu);
+	struct task_ctx *tctx = p ? bpf_task_storage_get(&task_ctxs, p, 0, 0) : NULL;
+	s64 ahead_ns;
+
+	if (!p || !tctx)
+		return false;
+	/* exec_start is another CPU's clock, without what its interrupts took. */
+	ahead_ns = now - interrupted_ns(cpu) - p->se.exec_start;
+	look_at(p, tctx, ahead_ns > 0 ? ahead_ns : 0, false, task);
+	*bound = p->nr_cpus_allowed == 1;
+	return true;
 }
 
 #endif /* TW_STATE_BPF_H */

@@ -5,8 +5,8 @@
 //! the reasons stand. A decision that is taken here and not in `policy/` is a fault.
 
 use threadwise_policy::{
-    Class, Group, Place as Spot, Run, Task, Tunables, faster_than_slowest, makes_room, may_preempt,
-    phase_began, phase_ended, stamp, turn_is_over, victim_scan,
+    Class, Group, Place as Spot, Run, Task, Tunables, faster_than_slowest, is_faster, makes_room,
+    may_preempt, phase_began, phase_ended, stamp, turn_is_over, victim_scan,
 };
 
 use crate::Ns;
@@ -21,6 +21,9 @@ const ROTATION_CPUS: usize = 16;
 const ROTATION_MAX_NS: Ns = 4_000_000;
 /// Faster CPUs that one decision looks at (`TW_FASTER_SCAN`).
 const FASTER_SCAN: usize = 16;
+
+/// Slower CPUs that a fast one looks at (`TW_CALL_SCAN`).
+const CALL_SCAN: usize = 16;
 
 /// What a task's vtime needs beyond the kernel's own accounting (`struct task_ctx`).
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,6 +64,9 @@ pub struct Threadwise {
     cursors: Vec<usize>,
     /// The CPUs that are faster than the slowest, the fastest first.
     faster: Vec<CpuIndex>,
+    /// The faster CPU to which each was asked to send its task, and whose task it is to have in exchange.
+    called_to: Vec<Option<CpuIndex>>,
+    swaps_with: Vec<Option<CpuIndex>>,
     vtime_now: u64,
     tasks_wait: bool,
     senior: Option<usize>,
@@ -81,6 +87,8 @@ impl Threadwise {
             marked: CpuMask::none(nr),
             cursors: vec![0; nr],
             faster: faster_than_slowest(&capacities),
+            called_to: vec![None; nr],
+            swaps_with: vec![None; nr],
             vtime_now: 0,
             tasks_wait: false,
             senior: None,
@@ -237,6 +245,32 @@ impl Threadwise {
             }
         }
         None
+    }
+
+    /// Asks one of the slower CPUs for its task: to exchange it for `running`, whose turn on this one is over, or, where that
+    /// is none, to have something to do.
+    fn call_from_slower(&mut self, kernel: &mut Kernel, fast: CpuIndex, running: Option<&Task>) {
+        let total = kernel.cpus.len();
+        let mut first: Option<(Task, CpuIndex)> = None;
+        for step in 1..total.min(CALL_SCAN + 1) {
+            let cpu = (fast + step) % total;
+            let Some(index) = kernel.cpus[cpu].running.filter(|&task| {
+                is_faster(kernel.cpus[fast].capacity, kernel.cpus[cpu].capacity) && kernel.may_run(task, fast)
+            }) else {
+                continue;
+            };
+            let ahead_ns = kernel.now - kernel.tasks[index].exec_start;
+            let task = self.look_at(kernel, index, ahead_ns, false);
+            if running.is_none_or(|running| self.tun.takes_turn(&task, running))
+                && first.is_none_or(|(first, _)| self.tun.goes_first(&task, &first))
+            {
+                first = Some((task, cpu));
+            }
+        }
+        if let Some((_, cpu)) = first {
+            self.called_to[cpu] = running.map(|_| fast);
+            kernel.kick_preempt(cpu);
+        }
     }
 
     /// The CPU whose running task this one takes over.
@@ -463,6 +497,10 @@ impl Scheduler for Threadwise {
         }
         let task = self.charge(kernel, index, why.wakeup);
         let direct = !why.sent_back;
+        let swaps_with = self.swaps_with[cpu].take();
+        if let Some(slow) = swaps_with.filter(|&slow| direct && !why.wakeup && kernel.may_run(index, slow)) {
+            return kernel.insert_local(index, slow, self.tun.slice_ns, false);
+        }
         if !self.faster.is_empty() && direct {
             let faster = self.tasks[index].leaves_for.take().or_else(|| {
                 let here = kernel.cpus[cpu].capacity;
@@ -492,12 +530,23 @@ impl Scheduler for Threadwise {
 
     fn dispatch(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: Option<TaskIndex>) {
         let Some(prev) = running else {
-            return self.dispatch_idle(kernel, cpu);
+            self.dispatch_idle(kernel, cpu);
+            if self.faster.contains(&cpu) && kernel.has_nothing(cpu) {
+                self.call_from_slower(kernel, cpu, None);
+            }
+            return;
         };
         let mut task = self.charge(kernel, prev, false);
         if !self.faster.is_empty() {
             let here = kernel.cpus[cpu].capacity;
-            if let Some(leaves_for) = self.find_faster(kernel, prev, task.class, here) {
+            let called_to = self.called_to[cpu].take();
+            let leaves_for = self
+                .find_faster(kernel, prev, task.class, here)
+                .or_else(|| called_to.map(|fast| (fast, true)));
+            if let Some(leaves_for) = leaves_for {
+                if let (fast, true) = leaves_for {
+                    self.swaps_with[fast] = Some(cpu);
+                }
                 self.tasks[prev].leaves_for = Some(leaves_for);
                 if let (cpu, false) = leaves_for {
                     kernel.kick(cpu);
@@ -512,6 +561,9 @@ impl Scheduler for Threadwise {
         }
         self.unmark_if_empty(kernel, cpu);
         kernel.set_slice(prev, self.free_slice());
+        if self.faster.contains(&cpu) {
+            self.call_from_slower(kernel, cpu, Some(&task));
+        }
     }
 
     fn runnable(&mut self, kernel: &mut Kernel, task: TaskIndex) {

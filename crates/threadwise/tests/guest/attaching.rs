@@ -63,6 +63,23 @@ fn what_cannot_be_attached_says_why_in_a_line() {
 }
 
 #[test]
+fn a_partial_scheduler_has_those_who_ask_for_it() {
+    let script = r#"
+        ext() { busybox awk '$1 == "ext.enabled" { print $3 }' /proc/$1/sched; }
+        busy --ratio 1:1 --duration 100 >/dev/null & ours=$!; threadwise ext threadwise bench synthetic --ratio 1:1 --duration 100 >/dev/null & asks=$!
+        attach; echo $(ext $ours) $(ext $asks); busybox kill -INT $S; wait $S
+        attach --partial; busybox sleep 1; echo $(ext $ours) $(ext $asks); busybox kill -INT $S; wait $S; echo status $?
+        busybox kill $ours $asks
+        "#;
+    let out = stdout(run("", script));
+    assert_eq!(
+        out.lines().collect::<Vec<_>>(),
+        ["1 1", "0 1", "status 0"],
+        "{out}"
+    );
+}
+
+#[test]
 fn statistics_are_printed_and_served() {
     let script = r#"
         busy --ratio 1:1 --duration 20 >/dev/null & busy --ratio 1:1 --duration 20 >/dev/null &

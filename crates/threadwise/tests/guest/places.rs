@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Who runs where: a serial program has a core, the fastest if CPUs differ, and no CPU is idle beside those that wait.
 
-use super::{measured, measured_by};
+use super::{exec, job, measured, measured_by, stdout};
 
 #[test]
 fn a_serial_program_keeps_a_core_beside_a_parallel_one() {
@@ -96,6 +96,20 @@ fn a_serial_program_gets_the_fast_cpu() {
     // The kernel of the guest does not show which CPU is fast. Who is not told mostly gets a slow one.
     let untold = share_of_the_fast_cpu("", parallel, 0.0..0.9);
     assert!(untold < 0.9, "{untold} without knowing the machine");
+}
+
+#[test]
+fn threads_take_turns_on_the_fast_cpu() {
+    // Seven of eight threads would always be on CPUs of half the speed, and all as slow as those; with turns it is an
+    // eighth more.
+    let script = "
+        busybox taskset 2 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 2 --format json
+        threadwise bench synthetic --ratio inf:1 --threads 8 --phase-units 10000 --duration 4 --format json";
+    let share = |done: &[f64]| done[1] / 4.0 / (8.0 * done[0] / 2.0);
+    let done = on_amp_8("scx_threadwise --machine amp-8", script, |done| {
+        share(done) > 1.04
+    });
+    assert!(share(&done) > 1.04, "{} of eight slow CPUs", share(&done));
 }
 
 #[test]
@@ -197,4 +211,65 @@ fn a_thread_leaves_a_core_that_it_shares() {
         least(done) < 0.75
     });
     assert!(least(&untold) < 0.75, "{untold:?} without knowing cores");
+}
+
+#[test]
+fn speeds_that_nobody_tells_are_measured() {
+    let script = "
+        busybox taskset 1 serial --duration 2 --format json
+        attach --calibrate; busybox grep measured /tmp/log >&2
+        serial --duration 2 --format json; busybox kill -INT $S; wait $S";
+    let script = format!("serial() {{ threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf \"$@\"; }}\n{script}")
+        .replace("busybox taskset 1 serial", "busybox taskset 1 threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf");
+    let share = |done: &[f64]| done[1] / done[0];
+    let done = on_amp_8("", &script, |done| share(done) > 0.9);
+    assert!(share(&done) > 0.9, "{} of the fast CPU's speed", share(&done));
+}
+
+/// How many of four programs of a thread each run in each of two packages under a mode.
+fn per_package(options: &str) -> [usize; 2] {
+    // Each in turn has time to see the others; then the CPU of each is field 39 of its stat file.
+    let script = format!(
+        "{options}
+         for i in 1 2 3 4; do serial --duration 60 >/dev/null & P=\"$P $!\"; busybox sleep 0.3; done
+         for p in $P; do busybox awk '{{print $39}}' /proc/$p/stat; done; busybox kill $P
+         busybox kill -INT $S; wait $S"
+    );
+    let out = stdout(exec("package:2 llc:1 core:4", &job("", &script)));
+    let cpus: Vec<usize> = out.lines().filter_map(|line| line.parse().ok()).collect();
+    assert_eq!(cpus.len(), 4, "{out}");
+    [0, 1].map(|package| cpus.iter().filter(|&&cpu| cpu / 4 == package).count())
+}
+
+#[test]
+fn packages_are_spread_over_or_filled_as_asked_for() {
+    // multicore-scheduling, Figs. 5 and 6.
+    assert_eq!(per_package("attach --mode performance"), [2, 2]);
+    let mut packed = per_package("attach --mode powersave");
+    packed.sort_unstable();
+    assert_eq!(packed, [0, 4]);
+    let profile = "busybox mount -t tmpfs none /sys/firmware; busybox mkdir /sys/firmware/acpi
+        echo low-power >/sys/firmware/acpi/platform_profile; attach --mode auto";
+    packed = per_package(profile);
+    packed.sort_unstable();
+    assert_eq!(packed, [0, 4]);
+    let changed =
+        format!("{profile}; echo performance >/sys/firmware/acpi/platform_profile; busybox sleep 2");
+    assert_eq!(per_package(&changed), [2, 2]);
+}
+
+#[test]
+fn a_serial_program_keeps_its_core_while_others_can_go_elsewhere() {
+    // Four cores of two hardware threads: five threads of a parallel program have room on three of them, and a serial
+    // one that shares its core has 62 % of its speed.
+    let script = r#"
+        serial --duration 2 --format json
+        threadwise bench synthetic --ratio inf:1 --threads 5 --phase-units 2000 --duration 20 >/dev/null & H=$!
+        busybox sleep 1; serial --duration 4 --format json; busybox kill $H
+        "#;
+    let share = |done: &[f64]| done[1] / 4.0 / (done[0] / 2.0);
+    let done = measured_by("work_units", "smt-8", "scx_threadwise", script, |done| {
+        share(done) > 0.9
+    });
+    assert!(share(&done) > 0.9, "{} of its speed alone", share(&done));
 }

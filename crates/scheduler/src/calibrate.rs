@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! How fast each CPU is, where nobody says: measured.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
+use threadwise_policy::CAPACITY_ONE;
+
+/// Steps of the loop that is timed, some millions of instructions: 1 ms of a fast CPU.
+const STEPS: u64 = 1_000_000;
+
+/// Of so many times the shortest counts: interrupts and a cold clock only ever make it longer.
+const REPEATS: usize = 5;
+
+/// CPUs whose speeds differ by less count as equal: two measurements of one CPU are not the same either.
+const EQUAL: f64 = 0.06;
+
+/// The capacity of each CPU on which this process may run, [`CAPACITY_ONE`] for the fastest; one after the other, some
+/// milliseconds each. Other load does not matter, as the time counts that the thread itself had.
+///
+/// # Errors
+/// If the thread cannot be bound to one of its CPUs.
+pub fn capacities() -> Result<Vec<(u16, u32)>> {
+    let me = Pid::from_raw(0);
+    let allowed = sched_getaffinity(me).context("cannot ask for the CPUs of this process")?;
+    let mut times = Vec::new();
+    for cpu in (0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu) == Ok(true)) {
+        let mut only = CpuSet::new();
+        only.set(cpu)?;
+        sched_setaffinity(me, &only).with_context(|| format!("cannot run on CPU {cpu} to measure it"))?;
+        times.push((u16::try_from(cpu)?, shortest()?));
+    }
+    sched_setaffinity(me, &allowed).context("cannot run on all CPUs again")?;
+    ensure!(!times.is_empty(), "this process may run on no CPU");
+    Ok(from_times(times))
+}
+
+fn shortest() -> Result<Duration> {
+    let now = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from);
+    let mut shortest = Duration::MAX;
+    for _ in 0..REPEATS {
+        let from = now()?;
+        black_box(spin(black_box(1)));
+        shortest = shortest.min(now()? - from);
+    }
+    Ok(shortest)
+}
+
+/// Arithmetic that touches no memory and cannot be done ahead (xorshift64, Marsaglia 2003).
+fn spin(mut state: u64) -> u64 {
+    for _ in 0..STEPS {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+    }
+    state
+}
+
+/// Capacities from how long the same work took on each CPU. Those of nearly the same speed get the same.
+fn from_times(mut times: Vec<(u16, Duration)>) -> Vec<(u16, u32)> {
+    times.sort_by_key(|&(cpu, time)| (time, cpu));
+    let fastest = times[0].1.as_secs_f64().max(f64::MIN_POSITIVE);
+    let mut first_of_kind = fastest;
+    let mut capacities: Vec<(u16, u32)> = times
+        .into_iter()
+        .map(|(cpu, time)| {
+            let time = time.as_secs_f64();
+            if time > first_of_kind * (1.0 + EQUAL) {
+                first_of_kind = time;
+            }
+            let share = (f64::from(CAPACITY_ONE) * fastest / first_of_kind.max(fastest)).round();
+            (cpu, (share as u32).max(1))
+        })
+        .collect();
+    capacities.sort_unstable();
+    capacities
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_cpus_are_told_apart_and_noise_is_not() {
+        let of = |times: &[u64]| -> Vec<u32> {
+            let times = times
+                .iter()
+                .enumerate()
+                .map(|(cpu, &time)| (cpu as u16, Duration::from_micros(time)));
+            from_times(times.collect())
+                .into_iter()
+                .map(|(_, capacity)| capacity)
+                .collect()
+        };
+        assert_eq!(of(&[1000, 2000, 2050, 2010]), [1024, 512, 512, 512]);
+        assert_eq!(of(&[1030, 1000, 1010, 1059]), [1024; 4]);
+        assert_eq!(of(&[4000, 1000, 2000, 1001]), [256, 1024, 512, 1024]);
+        assert_eq!(of(&[0, 1]).len(), 2, "a clock that stands still");
+    }
+
+    #[test]
+    fn this_machine_can_be_measured() {
+        let capacities = capacities().expect("affinity can be set");
+        assert!(!capacities.is_empty());
+        assert!(capacities.iter().any(|&(_, capacity)| capacity == CAPACITY_ONE));
+        assert!(
+            capacities
+                .iter()
+                .all(|&(_, capacity)| (1..=CAPACITY_ONE).contains(&capacity))
+        );
+    }
+}

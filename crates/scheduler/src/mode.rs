@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `--mode`: over the packages, or into one of them; and what the platform's power profile says about it.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use threadwise_machine::Machine;
+
+use crate::bpf_intf::{tw_limits_TW_DOMAINS, tw_limits_TW_MAX_CPUS};
+
+/// Where idle CPUs are looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// Near the CPU that a task ran on, as the kernel does
+    #[default]
+    Near,
+    /// Packages before last-level caches before cores; a program's threads in one cache while they fit
+    Performance,
+    /// A package is filled before another is woken
+    Powersave,
+    /// Performance or powersave, as the platform's power profile says, also when it changes
+    Auto,
+}
+
+impl Mode {
+    /// Its number in `enum tw_mode` of policy/spread.h; for `Auto` the platform's.
+    pub fn number(self) -> Result<u32> {
+        Ok(match self {
+            Self::Near => 0,
+            Self::Performance => 1,
+            Self::Powersave => 2,
+            Self::Auto => of_platform(Path::new(PLATFORM_PROFILE))?.number()?,
+        })
+    }
+}
+
+/// Documentation/ABI/testing/sysfs-platform_profile.
+const PLATFORM_PROFILE: &str = "/sys/firmware/acpi/platform_profile";
+
+fn of_platform(path: &Path) -> Result<Mode> {
+    let text = fs::read_to_string(path).with_context(|| {
+        format!(
+            "this machine has no power profile ({}): use --mode performance or --mode powersave",
+            path.display()
+        )
+    })?;
+    Ok(match text.trim() {
+        "low-power" | "cool" | "quiet" => Mode::Powersave,
+        "balanced" | "balanced-performance" | "performance" | "max-power" | "custom" => Mode::Performance,
+        other => bail!(
+            "{} says {other:?}, which is no known profile: use --mode performance or --mode powersave",
+            path.display()
+        ),
+    })
+}
+
+/// Which CPUs share a last-level cache or a package, in the form in which the BPF program wants it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Domains {
+    /// By CPU: its last-level cache, and its package.
+    pub llc: Vec<u8>,
+    /// By CPU.
+    pub package: Vec<u8>,
+    /// By last-level cache: how many cores it has.
+    pub llc_cores: Vec<u16>,
+}
+
+impl Domains {
+    /// Those of a machine.
+    ///
+    /// # Errors
+    /// If it has more than `TW_DOMAINS` caches or packages.
+    pub fn of(machine: &Machine) -> Result<Self> {
+        let most = tw_limits_TW_DOMAINS as usize;
+        if machine.nr_llcs() > most || machine.nr_packages() > most {
+            bail!(
+                "--mode tells {most} last-level caches and packages apart, this machine has {} and {}",
+                machine.nr_llcs(),
+                machine.nr_packages()
+            );
+        }
+        let mut domains = Self {
+            llc: vec![0; tw_limits_TW_MAX_CPUS as usize],
+            package: vec![0; tw_limits_TW_MAX_CPUS as usize],
+            llc_cores: vec![0; most],
+        };
+        for cpu in machine.cpus() {
+            if let Some(llc) = domains.llc.get_mut(cpu.id.index()) {
+                *llc = cpu.llc.0 as u8;
+                domains.package[cpu.id.index()] = cpu.package.0 as u8;
+            }
+            // Counted once, at its first CPU.
+            if machine.core_cpus(cpu.core).first() == Some(&cpu.id) {
+                domains.llc_cores[cpu.llc.index()] += 1;
+            }
+        }
+        Ok(domains)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_platform_s_profile_decides() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let of = |text: &str| {
+            fs::write(file.path(), text).expect("written");
+            of_platform(file.path())
+        };
+        assert_eq!(of("low-power\n").ok(), Some(Mode::Powersave));
+        assert_eq!(of("balanced\n").ok(), Some(Mode::Performance));
+        let unknown = of("turbo").expect_err("no profile").to_string();
+        assert!(
+            unknown.contains("turbo") && unknown.contains("--mode performance"),
+            "{unknown}"
+        );
+        let none = of_platform(Path::new("/nowhere")).expect_err("no file");
+        assert!(format!("{none:#}").contains("/nowhere"), "{none:#}");
+    }
+
+    #[test]
+    fn domains_are_those_of_the_machine() {
+        let machine = Machine::from_synthetic("package:2 llc:2 core:2 pu:2").expect("a machine");
+        let domains = Domains::of(&machine).expect("few enough");
+        assert_eq!(
+            domains.llc[..16],
+            [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]
+        );
+        assert_eq!(
+            domains.package[..16],
+            [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1]
+        );
+        assert_eq!(domains.llc_cores[..5], [2, 2, 2, 2, 0]);
+        let many = Machine::from_synthetic("package:65 core:1").expect("a machine");
+        assert!(Domains::of(&many).is_err());
+    }
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Over the packages, or into one of them? multicore-scheduling, "power vs. performance": tasks that share a
+ * package share its cache, its memory bandwidth and its power budget, so for performance they are spread; a
+ * package that nobody uses may sleep, so for power they are packed. Threads of one program share data, and
+ * stay in one last-level cache while they fit.
+ */
+#ifndef TW_SPREAD_H
+#define TW_SPREAD_H
+
+#include "smt.h"
+
+enum tw_mode {
+	/* Idle CPUs as the kernel finds them: near the last one. */
+	TW_MODE_NEAR = 0,
+	/* Packages before last-level caches before cores. */
+	TW_MODE_PERFORMANCE = 1,
+	/* A package is filled before another is woken. */
+	TW_MODE_POWERSAVE = 2,
+};
+
+/* CPUs of a package or cache that are told apart in a rank. */
+#define TW_BUSY_MOST 1023
+
+/* An idle CPU as a task sees it, and what it shares. */
+struct tw_spot {
+	struct tw_seat seat;
+	/* The task's program is in this last-level cache, and fits into it. */
+	bool home;
+	/* CPUs that are not idle. */
+	u32 nr_busy_package;
+	u32 nr_busy_llc;
+};
+
+static inline u32 tw_at_most(u32 nr, u32 most)
+{
+	return nr < most ? nr : most;
+}
+
+/* Whether a program with so many ready threads fits into a last-level cache with so many cores. */
+static inline bool tw_fits_llc(u32 nr_ready, u32 nr_cores)
+{
+	return nr_ready <= nr_cores;
+}
+
+/*
+ * In which order a task takes idle CPUs, the least first. A task that wakes up is not counted where it was,
+ * so one of tasks that are spread evenly, or packed, stays where it is.
+ */
+static inline u32 tw_spot_rank(const struct tw_spot *spot, enum tw_mode mode)
+{
+	u32 seat = tw_seat_rank(&spot->seat), busy_package, busy_llc, stranger = spot->home ? 0 : 1;
+
+	/* Up to 15; it decides between places that are equal otherwise. */
+	if (seat == TW_SEAT_NONE || mode == TW_MODE_NEAR)
+		return seat;
+	busy_package = tw_at_most(spot->nr_busy_package, TW_BUSY_MOST);
+	busy_llc = tw_at_most(spot->nr_busy_llc, TW_BUSY_MOST);
+	if (mode == TW_MODE_PERFORMANCE)
+		return (u32)spot->seat.shared << 25 | stranger << 24 | busy_package << 14 | busy_llc << 4 |
+		       seat;
+	return (TW_BUSY_MOST - busy_package) << 16 | (u32)spot->seat.shared << 15 | stranger << 14 |
+	       (TW_BUSY_MOST - busy_llc) << 4 | seat;
+}
+
+#endif /* TW_SPREAD_H */
