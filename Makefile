@@ -3,7 +3,7 @@
 
 EXPERIMENT ?= experiments/two-apps.toml
 
-.PHONY: help setup build demo test bench lint format
+.PHONY: help setup build demo peers test bench lint format
 
 help: ## Show this
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,6 +17,9 @@ build: setup ## Build everything
 demo: build ## Run two programs under the kernel's scheduler and ours, on an emulated 8-core machine
 	target/release/threadwise lab run $(EXPERIMENT)
 
+peers: setup ## Build the other sched_ext schedulers that experiments/peers.toml compares with (20 minutes)
+	scripts/peers
+
 test: build ## Run every test, those that boot a guest included
 	cargo test --release --workspace --no-fail-fast
 
@@ -28,7 +31,7 @@ lint: setup ## Check style: Rust, C, shell
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets -- -D warnings
 	clang-format-19 --dry-run --Werror policy/*.h lab/*.c crates/scheduler/src/bpf/*.[ch] crates/policy/src/*.c
-	shellcheck scripts/setup .ci/run tests/topologies/record
+	shellcheck scripts/setup scripts/peers .ci/run tests/topologies/record
 
 format: setup ## Format the code
 	cargo fmt --all

@@ -10,6 +10,7 @@ use threadwise_machine::Machine;
 use threadwise_workload::Ratio;
 use threadwise_workload::synthetic::Wait;
 
+use crate::cache_folder;
 use crate::error::{Error, io_error};
 use crate::protocol::START_PLACEHOLDER;
 
@@ -291,7 +292,8 @@ impl Program {
     }
 }
 
-/// Where a command's program is on the host: a path, or found on PATH or beside this program.
+/// Where a command's program is on the host: a path, or found on PATH, beside this program, or where `make peers` puts
+/// other schedulers.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let beside = std::env::current_exe()
         .ok()
@@ -300,6 +302,7 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     beside
         .into_iter()
         .chain(std::env::split_paths(&path))
+        .chain(cache_folder().map(|cache| cache.join("peers/bin")))
         .map(|folder| folder.join(name))
         .find(|path| path.is_file())
 }

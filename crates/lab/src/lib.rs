@@ -9,6 +9,7 @@
 //! Deliberately absent: KVM, disk images, networks. What is measured is the scheduler.
 
 pub mod agent;
+mod cache;
 pub mod error;
 pub mod evaluate;
 pub mod exec;
@@ -21,4 +22,5 @@ pub mod protocol;
 pub mod run;
 pub mod table;
 
+pub use cache::cache_folder;
 pub use error::Error;

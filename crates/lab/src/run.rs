@@ -217,7 +217,12 @@ pub fn add_foreign(image: &mut Image, name: &str) -> Result<(), Error> {
         return Ok(());
     }
     let host = find_program(name).ok_or_else(|| Error::Missing {
-        what: format!("the program {name}"),
+        what: match name {
+            "scx_bpfland" | "scx_cosmos" | "scx_rusty" | "scx_lavd" => {
+                format!("the scheduler {name}, which `make peers` builds")
+            }
+            _ => format!("the program {name}"),
+        },
     })?;
     image.add_program(name, &host)
 }

@@ -220,12 +220,7 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
 
 /// Where `make setup` leaves the kernel.
 pub fn default_kernel() -> Result<PathBuf> {
-    let cache = std::env::var_os("THREADWISE_CACHE").map(PathBuf::from);
-    let xdg = || std::env::var_os("XDG_CACHE_HOME").map(|folder| PathBuf::from(folder).join("threadwise"));
-    let home = || std::env::var_os("HOME").map(|folder| PathBuf::from(folder).join(".cache/threadwise"));
-    Ok(cache
-        .or_else(xdg)
-        .or_else(home)
+    Ok(threadwise_lab::cache_folder()
         .context("neither HOME nor THREADWISE_CACHE is set")?
         .join("kernel"))
 }
