@@ -123,7 +123,7 @@ fn fill(mode: Mode, nr: usize, one_program: bool) -> Vec<usize> {
                     beside_serial: false,
                     same_cpu: false,
                     same_core: false,
-                    first: cpu % 2 == 0,
+                    first: cpu.is_multiple_of(2),
                 },
                 home: one_program
                     && taken.first().is_some_and(|first| first / 8 == cpu / 8)
@@ -147,7 +147,7 @@ fn tasks_are_spread_for_performance_and_packed_for_power() {
     assert_eq!(fill(Mode::Performance, 4, false), [0, 8, 2, 10]);
     assert_eq!(fill(Mode::Powersave, 4, false), [0, 2, 4, 6]);
     // Whole cores before siblings, everywhere; and a package is full before the next one is woken.
-    assert!(fill(Mode::Performance, 8, false).iter().all(|cpu| cpu % 2 == 0));
+    assert!(fill(Mode::Performance, 8, false).iter().all(|cpu| cpu.is_multiple_of(2)));
     assert_eq!(fill(Mode::Powersave, 9, false), [0, 2, 4, 6, 1, 3, 5, 7, 8]);
     // A program's threads stay in one cache as long as they fit.
     assert_eq!(fill(Mode::Performance, 4, true), [0, 2, 4, 6]);
