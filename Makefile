@@ -13,6 +13,7 @@ setup: ## Install what is missing (Debian 12, root) and download a kernel for th
 
 build: setup ## Build everything
 	cargo build --release --workspace
+	$(MAKE) --no-print-directory -C workloads/openmp
 
 demo: build ## Run two programs under the kernel's scheduler and ours, on an emulated 8-core machine
 	target/release/threadwise lab run $(EXPERIMENT)
@@ -30,9 +31,9 @@ bench: setup ## Count events that are simulated and assignments that are predict
 lint: setup ## Check style: Rust, C, shell
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets -- -D warnings
-	clang-format-19 --dry-run --Werror policy/*.h lab/*.c crates/scheduler/src/bpf/*.[ch] crates/policy/src/*.c
+	clang-format-19 --dry-run --Werror policy/*.h lab/*.c crates/scheduler/src/bpf/*.[ch] crates/policy/src/*.c workloads/openmp/*.[ch]
 	shellcheck scripts/setup scripts/peers .ci/run tests/topologies/record
 
 format: setup ## Format the code
 	cargo fmt --all
-	clang-format-19 -i policy/*.h lab/*.c crates/scheduler/src/bpf/*.[ch] crates/policy/src/*.c
+	clang-format-19 -i policy/*.h lab/*.c crates/scheduler/src/bpf/*.[ch] crates/policy/src/*.c workloads/openmp/*.[ch]
