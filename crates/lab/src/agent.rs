@@ -9,7 +9,7 @@ use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -66,7 +66,7 @@ fn serve() -> io::Result<()> {
         });
         answer(&mut port, &response)?;
         // After the answer: what was measured ended with the programs.
-        if matches!(request, Request::Run { .. }) {
+        if matches!(request, Request::Run { .. } | Request::RunStreams { .. }) {
             end_leftovers(&mut scheduler)?;
         }
     }
@@ -105,17 +105,23 @@ fn carry_out(request: &Request, scheduler: &mut Option<Scheduler>) -> io::Result
             commands,
             start_delay_ns,
         } => {
-            let outputs = run_together(commands, *start_delay_ns, scheduler)?;
-            Ok(Response::Ran {
-                outputs,
-                scheduler_lost: scheduler.as_ref().and_then(lost),
-            })
+            let streams = side_by_side(commands, *start_delay_ns);
+            ran(&streams, scheduler)
         }
+        Request::RunStreams { streams } => ran(streams, scheduler),
         Request::Symbols => Ok(Response::Symbols {
             kallsyms: fs::read_to_string("/proc/kallsyms")?,
         }),
         Request::PowerOff => unreachable!("handled by the caller"),
     }
+}
+
+fn ran(streams: &[Vec<Vec<String>>], scheduler: &mut Option<Scheduler>) -> io::Result<Response> {
+    let outputs = run_streams(Path::new("/tmp"), streams, || reap(scheduler, 0))?;
+    Ok(Response::Ran {
+        outputs,
+        scheduler_lost: scheduler.as_ref().and_then(lost),
+    })
 }
 
 fn start_scheduler(command: &[String]) -> io::Result<Scheduler> {
@@ -175,40 +181,76 @@ fn lost(scheduler: &Scheduler) -> Option<String> {
         .then(|| format!("sched_ext is {state}\n{}", log_tail()))
 }
 
-fn run_together(
-    commands: &[Vec<String>],
-    start_delay_ns: u64,
-    scheduler: &mut Option<Scheduler>,
+/// A stream's program that runs.
+struct Running {
+    stream: usize,
+    /// Its place in its stream.
+    place: usize,
+    started: Instant,
+}
+
+/// Runs streams of programs beside each other, those of a stream one after the other, and returns what each left, stream by
+/// stream. `reap` waits for any process to end; what programs write passes through files in `folder`.
+///
+/// # Errors
+/// If a program cannot be started, or `reap` fails.
+pub fn run_streams(
+    folder: &Path,
+    streams: &[Vec<Vec<String>>],
+    mut reap: impl FnMut() -> io::Result<Option<(i32, ExitStatus)>>,
 ) -> io::Result<Vec<Output>> {
-    let start_ns = monotonic_ns() + start_delay_ns;
-    let start = start_ns.to_string();
+    let file = |stream: usize, place: usize, kind: &str| folder.join(format!("{stream}.{place}.{kind}"));
+    let start = |stream: usize, place: usize| -> io::Result<Option<(i32, Running)>> {
+        let Some(command) = streams[stream].get(place) else {
+            return Ok(None);
+        };
+        let [out, err] = ["out", "err"].map(|kind| File::create(file(stream, place, kind)));
+        let started = Instant::now();
+        let child = spawn(command, out?, err?)?;
+        let running = Running {
+            stream,
+            place,
+            started,
+        };
+        Ok(Some((child.id() as i32, running)))
+    };
     let mut running = HashMap::new();
-    for (index, command) in commands.iter().enumerate() {
-        let command: Vec<String> = command
-            .iter()
-            .map(|word| word.replace(START_PLACEHOLDER, &start))
-            .collect();
-        let [out, err] = ["out", "err"].map(|kind| PathBuf::from(format!("/tmp/{index}.{kind}")));
-        let child = spawn(&command, File::create(&out)?, File::create(&err)?)?;
-        running.insert(child.id() as i32, (index, Instant::now(), out, err));
+    for stream in 0..streams.len() {
+        running.extend(start(stream, 0)?);
     }
-    let mut outputs: Vec<Option<Output>> = vec![None; commands.len()];
+    let mut outputs: Vec<Vec<Output>> = vec![Vec::new(); streams.len()];
     while !running.is_empty() {
-        let Some((pid, status)) = reap(scheduler, 0)? else {
-            continue;
-        };
         // The first process inherits orphans; they are not ours to report.
-        let Some((index, started, out, err)) = running.remove(&pid) else {
+        let Some((ended, status)) = reap()?.and_then(|(pid, status)| Some((running.remove(&pid)?, status)))
+        else {
             continue;
         };
-        outputs[index] = Some(Output {
+        let Running {
+            stream,
+            place,
+            started,
+        } = ended;
+        let elapsed_ns = started.elapsed().as_nanos() as u64;
+        running.extend(start(stream, place + 1)?);
+        let [stdout, stderr] = ["out", "err"].map(|kind| fs::read(file(stream, place, kind)));
+        outputs[stream].push(Output {
             status: status.code(),
-            stdout: String::from_utf8_lossy(&fs::read(out)?).into_owned(),
-            stderr: String::from_utf8_lossy(&fs::read(err)?).into_owned(),
-            elapsed_ns: started.elapsed().as_nanos() as u64,
+            stdout: String::from_utf8_lossy(&stdout?).into_owned(),
+            stderr: String::from_utf8_lossy(&stderr?).into_owned(),
+            elapsed_ns,
         });
     }
     Ok(outputs.into_iter().flatten().collect())
+}
+
+/// Each of the commands a stream of its own, with the common start filled in.
+fn side_by_side(commands: &[Vec<String>], start_delay_ns: u64) -> Vec<Vec<Vec<String>>> {
+    let start = (monotonic_ns() + start_delay_ns).to_string();
+    let filled_in = |word: &String| word.replace(START_PLACEHOLDER, &start);
+    commands
+        .iter()
+        .map(|command| vec![command.iter().map(filled_in).collect()])
+        .collect()
 }
 
 /// Waits for any process to end, with waitpid(2)'s options; none if none has.

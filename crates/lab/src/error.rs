@@ -24,6 +24,15 @@ pub enum Error {
         /// The tool or file.
         what: String,
     },
+    /// A program to take into the guest is not there.
+    #[error(
+        "the program {name} is neither beside threadwise nor on PATH: make build makes ours and installs Debian's, \
+         make peers builds other schedulers"
+    )]
+    NoProgram {
+        /// Its name.
+        name: String,
+    },
     /// The experiment file is wrong.
     #[error("{path}: {message}")]
     Experiment {

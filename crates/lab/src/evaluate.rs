@@ -55,6 +55,9 @@ pub struct SchedulerResult {
     pub over_baseline: Option<RatioSummary>,
     /// Of the fluid bound.
     pub share_of_bound: Option<Summary>,
+    /// Throughput over that of the same programs one after the other, of two programs in two orders.
+    #[serde(default)]
+    pub over_sequential: Option<RatioSummary>,
     /// Each program's speedup (eq. 2): performance together over alone, under this scheduler.
     pub speedups: Vec<Summary>,
     /// The smallest over the largest speedup (eq. 3).
@@ -103,6 +106,11 @@ fn run_result(measurement: &Measurement, run: &[String]) -> Result<RunResult, Er
                 .iter()
                 .map(|name| alone(measurement, &scheduler.name, name))
                 .collect::<Option<Vec<_>>>();
+            let over_sequential = alone
+                .as_deref()
+                .filter(|_| experiment.is_in_two_orders(run))
+                .map(|alone| paired_ratio(&totals(&samples), &one_after_the_other(alone)))
+                .transpose()?;
             let (speedups, fairness) = match alone {
                 Some(alone) if run.len() > 1 => speedups(&samples, &alone)?,
                 _ => (Vec::new(), None),
@@ -121,6 +129,7 @@ fn run_result(measurement: &Measurement, run: &[String]) -> Result<RunResult, Er
                         )
                     })
                     .transpose()?,
+                over_sequential,
                 speedups,
                 fairness,
                 jitter: jitters(&samples, run.len())?,
@@ -128,9 +137,7 @@ fn run_result(measurement: &Measurement, run: &[String]) -> Result<RunResult, Er
             })
         })
         .collect::<Result<_, Error>>()?;
-    let in_work_units = run
-        .iter()
-        .all(|name| experiment.program(name).synthetic.is_some());
+    let in_work_units = run.iter().all(|name| experiment.program(name).counts_work());
     Ok(RunResult {
         run: run.to_vec(),
         in_work_units,
@@ -149,10 +156,28 @@ fn valid<'a>(measurement: &'a Measurement, scheduler: &str, run: &[String]) -> V
 }
 
 fn totals(samples: &[&Sample]) -> Vec<f64> {
-    samples
-        .iter()
-        .map(|sample| sample.performance.iter().sum())
-        .collect()
+    samples.iter().map(|sample| total(sample)).collect()
+}
+
+/// The performance of all its programs together.
+fn total(sample: &Sample) -> f64 {
+    match &sample.orders {
+        Some(orders) => orders.throughput(),
+        None => sample.performance.iter().sum(),
+    }
+}
+
+/// All programs of a run once, one after the other, each second: from the performance of each alone in each round, which is
+/// one over its time.
+fn one_after_the_other(alone: &[Vec<f64>]) -> Vec<f64> {
+    let rounds = alone.iter().map(Vec::len).min().unwrap_or(0);
+    let seconds = |round: usize| {
+        alone
+            .iter()
+            .map(|of_program| 1.0 / of_program[round])
+            .sum::<f64>()
+    };
+    (0..rounds).map(|round| 1.0 / seconds(round)).collect()
 }
 
 /// A program's performance alone in each round, if the experiment ran it, or one that differs in nothing but its
@@ -264,6 +289,8 @@ fn bound(measurement: &Measurement, run: &[String]) -> Result<Option<f64>, Error
 pub(crate) mod tests {
     use std::path::Path;
 
+    use threadwise_metrics::TwoOrders;
+
     use super::*;
     use crate::experiment::Experiment;
 
@@ -297,6 +324,7 @@ pub(crate) mod tests {
                 .iter()
                 .map(|value| value * (1.0 + 0.01 * f64::from(round)))
                 .collect(),
+            orders: None,
             idle: 0.25,
             lost: 0.0,
             late: 0.0,
@@ -369,6 +397,41 @@ pub(crate) mod tests {
             evaluation.runs[1].schedulers[0].speedups.is_empty(),
             "not its like"
         );
+    }
+
+    #[test]
+    fn two_orders_are_evaluated_as_in_the_paper() {
+        let mut measurement = measurement();
+        measurement.experiment.two_orders = true;
+        for program in &mut measurement.experiment.programs {
+            program.synthetic = None;
+            program.command = vec![program.name.clone()];
+        }
+        measurement.samples.retain(|sample| !sample.void);
+        for sample in &mut measurement.samples {
+            // Alone A takes 4 s and B 9 s, together 6 and 10 s, 14 and 10 s; ours is twice as fast.
+            let speed = if sample.scheduler == "ours" { 2.0 } else { 1.0 };
+            let orders = TwoOrders::new([6.0 / speed, 14.0 / speed], [10.0 / speed, 10.0 / speed]).unwrap();
+            sample.performance = match sample.run.join("").as_str() {
+                "A" => vec![1.0 / 4.0],
+                "B" => vec![1.0 / 9.0],
+                _ => orders.mean_times().map(|time| 1.0 / time).to_vec(),
+            };
+            sample.orders = (sample.run.len() == 2).then_some(orders);
+        }
+        let evaluation = evaluate(measurement).unwrap();
+        let pair = &evaluation.runs[2];
+        let [kernel, ours] = pair.schedulers.as_slice() else {
+            panic!("two schedulers")
+        };
+        assert!(!pair.in_work_units && close(kernel.total.mean, 0.1));
+        assert!(close(ours.over_baseline.unwrap().ratio, 2.0));
+        assert!(close(kernel.over_sequential.unwrap().ratio, 1.3));
+        assert!(close(ours.over_sequential.unwrap().ratio, 2.6));
+        assert!(close(kernel.speedups[0].mean, 0.5) && close(kernel.speedups[1].mean, 0.75));
+        assert!(close(kernel.fairness.unwrap().mean, 0.5 / 0.75));
+        assert!(evaluation.runs[0].schedulers[0].over_sequential.is_none());
+        assert!(crate::table::render(&evaluation).contains("over sequential"));
     }
 
     #[test]

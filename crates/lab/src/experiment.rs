@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! An experiment file: which machine, which schedulers, which programs, alone and together.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -27,9 +27,15 @@ pub struct Experiment {
     /// Millions of instructions a second of the fastest CPU, instead of what the machine file says: programs
     /// that use memory and the kernel much are dearer to emulate than arithmetic.
     pub mips: Option<u32>,
-    /// How long each synthetic program runs, in seconds.
+    /// How long each synthetic program runs, in seconds; `{seconds}` in a command.
     #[serde(default = "default_seconds")]
     pub seconds: f64,
+    /// From the request to the common start of programs, in seconds: enough to load them.
+    #[serde(default = "default_start_delay_s")]
+    pub start_delay_s: f64,
+    /// Runs of two commands are those of thread-essence, Fig. 6: A, then B, beside B, then A.
+    #[serde(default)]
+    pub two_orders: bool,
     /// How often everything is repeated.
     #[serde(default = "default_rounds")]
     pub rounds: u32,
@@ -50,6 +56,10 @@ pub struct Experiment {
 fn default_seconds() -> f64 {
     4.0
 }
+fn default_start_delay_s() -> f64 {
+    // Enough at 20 MIPS for the synthetic benchmark.
+    1.0
+}
 fn default_rounds() -> u32 {
     4
 }
@@ -69,16 +79,24 @@ pub struct Scheduler {
 }
 
 /// A program to run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
     /// The name in tables.
     pub name: String,
     /// The synthetic benchmark with this ratio, or
     pub synthetic: Option<Synthetic>,
-    /// any command, whose performance is one over the time that it takes.
+    /// any command, whose performance is one over the time that it takes. In its arguments `{cpus}` is the machine's
+    /// number of CPUs, `{seconds}` the experiment's seconds, `{seed}` a seed of its own in each round, and `{start}` the
+    /// time of CLOCK_MONOTONIC, in ns, at which the programs of a run begin.
     #[serde(default)]
     pub command: Vec<String>,
+    /// Variables of its environment.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// The command prints a line of JSON in which this field is its performance, such as work units a second. Only the
+    /// performances of one program, whose arguments may differ, can be added up.
+    pub figure: Option<String>,
     /// The command prints its own time, in seconds, after this text: starting and ending do not count.
     pub time_label: Option<String>,
 }
@@ -165,7 +183,14 @@ impl Experiment {
         if !(2..=1000).contains(&self.rounds) {
             return Err(format!("rounds = {} is not between 2 and 1000", self.rounds));
         }
+        if !(0.0..=60.0).contains(&self.start_delay_s) {
+            return Err(format!(
+                "start_delay_s = {} is not between 0 and 60",
+                self.start_delay_s
+            ));
+        }
         for program in &self.programs {
+            program.check_reading()?;
             if program.synthetic.is_some() != program.command.is_empty() {
                 return Err(format!(
                     "program {:?} needs either synthetic or command",
@@ -200,20 +225,28 @@ impl Experiment {
         }
     }
 
-    /// A run's performances are added up, so they must be of one kind.
+    /// A run's performances are added up, so they must be of one kind; or they are measured in two orders.
     fn check_run(&self, run: &[String]) -> Result<(), String> {
-        let synthetic = run
-            .iter()
-            .filter(|name| self.program(name).synthetic.is_some())
-            .count();
-        match (run.len(), synthetic) {
-            (0, _) => Err(String::from("runs has an empty run")),
-            (1, _) => Ok(()),
-            (len, synthetic) if len == synthetic => Ok(()),
+        let programs: Vec<&Program> = run.iter().map(|name| self.program(name)).collect();
+        match programs.as_slice() {
+            [] => Err(String::from("runs has an empty run")),
+            [_] => Ok(()),
+            [a, b] if self.two_orders && a.has_fixed_work() && b.has_fixed_work() => Ok(()),
+            _ if self.two_orders => Err(format!(
+                "run {run:?}: with two_orders it must be of two commands whose time is taken from outside, \
+                 without figure, time_label and {START_PLACEHOLDER}"
+            )),
+            [first, others @ ..] if others.iter().all(|other| first.adds_up_with(other)) => Ok(()),
             _ => Err(format!(
-                "run {run:?}: only synthetic programs can run together; their work can be added up"
+                "run {run:?}: only synthetic programs can run together, or one program with a figure: their work can be \
+                 added up. Use two_orders for others"
             )),
         }
+    }
+
+    /// Whether the programs of a run are measured in two orders.
+    pub(crate) fn is_in_two_orders(&self, run: &[String]) -> bool {
+        self.two_orders && run.len() == 2
     }
 
     fn default_runs(&self) -> Vec<Vec<String>> {
@@ -247,8 +280,53 @@ impl Experiment {
 impl Program {
     /// Whether two programs differ in their names only.
     pub(crate) fn does_the_same_as(&self, other: &Self) -> bool {
-        (&self.synthetic, &self.command, &self.time_label)
-            == (&other.synthetic, &other.command, &other.time_label)
+        let nameless = |program: &Self| Self {
+            name: String::new(),
+            ..program.clone()
+        };
+        nameless(self) == nameless(other)
+    }
+
+    /// Whether its performance is work a second, as it says itself.
+    pub(crate) fn counts_work(&self) -> bool {
+        self.synthetic.is_some() || self.figure.is_some()
+    }
+
+    /// Whether it waits for a common start.
+    pub(crate) fn waits_for_start(&self) -> bool {
+        self.synthetic.is_some() || self.command.iter().any(|word| word.contains(START_PLACEHOLDER))
+    }
+
+    /// Whether it does the same however long it takes, as far as can be seen, and its time is taken from outside.
+    fn has_fixed_work(&self) -> bool {
+        !self.counts_work() && !self.waits_for_start() && self.time_label.is_none()
+    }
+
+    /// Whether the two programs' work is of one kind.
+    fn adds_up_with(&self, other: &Self) -> bool {
+        match (&self.figure, &other.figure) {
+            (Some(figure), Some(of_other)) => {
+                figure == of_other && self.command.first() == other.command.first()
+            }
+            _ => self.synthetic.is_some() && other.synthetic.is_some(),
+        }
+    }
+
+    /// Whether it is clear how its performance is read.
+    fn check_reading(&self) -> Result<(), String> {
+        let wrong = |what: &str| Err(format!("program {:?}: {what}", self.name));
+        if self.figure.is_some() && self.time_label.is_some() {
+            return wrong("figure and time_label exclude each other");
+        }
+        if self.synthetic.is_some()
+            && (self.figure.is_some() || self.time_label.is_some() || !self.env.is_empty())
+        {
+            return wrong("figure, time_label and env are for commands");
+        }
+        if self.env.keys().any(|name| name.is_empty() || name.contains('=')) {
+            return wrong("env has a variable without a name, or one with = in it");
+        }
+        Ok(())
     }
 
     /// Its seed in a round that has this one: programs of one round differ in theirs.
@@ -263,7 +341,7 @@ impl Program {
     /// The command that runs it in the guest.
     pub(crate) fn command(&self, experiment: &Experiment, machine: &Machine, seed: u64) -> Vec<String> {
         let Some(synthetic) = &self.synthetic else {
-            return self.command.clone();
+            return self.foreign_command(experiment, machine, seed);
         };
         let threads = synthetic.nr_threads(machine);
         let seed = self.seed(experiment, seed);
@@ -289,6 +367,34 @@ impl Program {
         .split(' ')
         .map(String::from)
         .collect()
+    }
+}
+
+impl Program {
+    /// The command with what its arguments stand for, in its environment.
+    fn foreign_command(&self, experiment: &Experiment, machine: &Machine, seed: u64) -> Vec<String> {
+        let known = [
+            ("{cpus}", machine.nr_cpus().to_string()),
+            ("{seconds}", experiment.seconds.to_string()),
+            ("{seed}", self.seed(experiment, seed).to_string()),
+        ];
+        let filled_in = |word: &String| {
+            let replace = |word: String, (name, value): &(&str, String)| word.replace(name, value);
+            known.iter().fold(word.clone(), replace)
+        };
+        let env = self.env.iter().map(|(name, value)| format!("{name}={value}"));
+        let prefix = match self.env.is_empty() {
+            true => Vec::new(),
+            false => ["busybox", "env"]
+                .map(String::from)
+                .into_iter()
+                .chain(env)
+                .collect(),
+        };
+        prefix
+            .into_iter()
+            .chain(self.command.iter().map(filled_in))
+            .collect()
     }
 }
 
@@ -371,6 +477,64 @@ mod tests {
             let error = parse(&good.replace(change.0, change.1)).unwrap_err();
             assert!(error.contains(expected) && error.contains("t.toml"), "{error}");
         }
+    }
+
+    /// Two commands that run together, after `more` of the experiment, and with `of_a` and `of_b` of the programs.
+    fn commands(more: &str, of_a: &str, of_b: &str) -> Result<Experiment, String> {
+        parse(&format!(
+            "name = \"t\"\ndescription = \"d\"\nmachine = \"smp-8\"\n{more}\n[[scheduler]]\nname = \"kernel\"\n\
+             [[program]]\nname = \"A\"\n{of_a}\n[[program]]\nname = \"B\"\n{of_b}\n"
+        ))
+    }
+
+    #[test]
+    fn commands_run_together_if_their_work_adds_up_or_in_two_orders() {
+        let [stencil, small] = ["1000", "100"].map(|size| {
+            format!("command = [\"omp-stencil\", \"--size\", \"{size}\"]\nfigure = \"work_units_per_s\"")
+        });
+        let other = small.replace("stencil", "sort");
+        let (plain, timed) = ("command = [\"a\"]", "command = [\"a\"]\ntime_label = \"s\"");
+        let started = "command = [\"a\", \"{start}\"]";
+        assert!(commands("", &stencil, &small).is_ok());
+        assert!(commands("two_orders = true", plain, plain).is_ok());
+        for (more, b, expected) in [
+            ("", other.as_str(), "Use two_orders"),
+            ("", plain, "Use two_orders"),
+            ("two_orders = true", small.as_str(), "without figure"),
+        ] {
+            let error = commands(more, &stencil, b).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+        for b in [timed, started] {
+            let error = commands("two_orders = true", plain, b).unwrap_err();
+            assert!(error.contains("without figure"), "{error}");
+        }
+        let alone = "two_orders = true\nruns = [[\"A\"], [\"B\"]]";
+        let experiment = commands(alone, &stencil, timed).unwrap();
+        assert!(!experiment.is_in_two_orders(&experiment.runs[0]));
+    }
+
+    #[test]
+    fn commands_are_told_what_their_arguments_stand_for() {
+        let a = "command = [\"a\", \"-n{cpus}\", \"{seconds}\", \"{seed}\", \"{start}\"]\nenv = { B = \"1\", A = \"x y\" }";
+        let experiment = commands("runs = [[\"A\"]]\nseconds = 2.5", a, "command = [\"b\"]").unwrap();
+        let machine = Machine::load("smp-8").unwrap();
+        let command = |name: &str| {
+            experiment
+                .program(name)
+                .command(&experiment, &machine, 3)
+                .join("|")
+        };
+        assert_eq!(command("A"), "busybox|env|A=x y|B=1|a|-n8|2.5|3000|{start}");
+        assert_eq!(command("B"), "b");
+        let wrong = commands(
+            "runs = [[\"A\"]]",
+            &a.replace("B =", "\"B=\" ="),
+            "command = [\"b\"]",
+        );
+        assert!(wrong.unwrap_err().contains("with = in it"));
+        let wrong = commands("start_delay_s = -1", a, "command = [\"b\"]");
+        assert!(wrong.unwrap_err().contains("start_delay_s = -1"));
     }
 
     #[test]

@@ -235,7 +235,7 @@ impl Guest {
         let what = match request {
             Request::StartScheduler { command } => format!("attach {}", command.join(" ")),
             Request::StopScheduler => String::from("stop its scheduler"),
-            Request::Run { .. } => String::from("finish its programs"),
+            Request::Run { .. } | Request::RunStreams { .. } => String::from("finish its programs"),
             Request::Symbols => String::from("tell its symbols"),
             Request::PowerOff => String::from("power off"),
         };

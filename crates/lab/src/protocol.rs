@@ -28,6 +28,11 @@ pub enum Request {
         /// How long after now [`START_PLACEHOLDER`] is, in nanoseconds.
         start_delay_ns: u64,
     },
+    /// Starts these streams together and waits for all of them; in each, programs run one after the other.
+    RunStreams {
+        /// Program and arguments of each program of each stream.
+        streams: Vec<Vec<Vec<String>>>,
+    },
     /// Asks for the kernel's symbols.
     Symbols,
     /// Switches the machine off. There is no answer.
@@ -59,7 +64,7 @@ pub enum Response {
     },
     /// All programs have ended.
     Ran {
-        /// One a program, in the order of the request.
+        /// One a program, in the order of the request, stream by stream.
         outputs: Vec<Output>,
         /// If the scheduler did not last: the end of its log and of the kernel's.
         scheduler_lost: Option<String>,

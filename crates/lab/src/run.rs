@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use threadwise_machine::Machine;
+use threadwise_metrics::TwoOrders;
 use threadwise_workload::synthetic;
 
 use crate::error::Error;
 use crate::experiment::{Experiment, Program, Scheduler, find_program};
 use crate::guest::{Guest, Kernel, qemu_version};
 use crate::image::Image;
+use crate::orders;
 use crate::protocol::{Output, Request, Response};
 
 /// A run during which more than this of the time that the emulated CPUs wanted to run was lost is void.
@@ -28,8 +30,6 @@ const HOPELESS_ATTEMPTS: u32 = 3;
 /// How long to wait after a void run: twice as long each time, up to a limit.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
-/// From the request to the start of the programs: enough to load them at 20 MIPS.
-const START_DELAY: Duration = Duration::from_millis(1000);
 /// Programs that are not synthetic may take this long.
 const COMMAND_DEADLINE: Duration = Duration::from_secs(300);
 
@@ -44,6 +44,9 @@ pub struct Sample {
     pub run: Vec<String>,
     /// Each program's performance: work units a second, or one over seconds.
     pub performance: Vec<f64>,
+    /// What was measured of two programs in two orders; their performances are one over their mean times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders: Option<TwoOrders>,
     /// The share of CPU time in which CPUs executed nothing, from the common start to the end of the last program.
     pub idle: f64,
     /// The share of the time that the CPUs wanted to run and the host could not deliver.
@@ -216,14 +219,7 @@ pub fn add_foreign(image: &mut Image, name: &str) -> Result<(), Error> {
     if ["threadwise", "busybox", "sh"].contains(&name) {
         return Ok(());
     }
-    let host = find_program(name).ok_or_else(|| Error::Missing {
-        what: match name {
-            "scx_bpfland" | "scx_cosmos" | "scx_rusty" | "scx_lavd" => {
-                format!("the scheduler {name}, which `make peers` builds")
-            }
-            _ => format!("the program {name}"),
-        },
-    })?;
+    let host = find_program(name).ok_or_else(|| Error::NoProgram { name: name.into() })?;
     image.add_program(name, &host)
 }
 
@@ -334,21 +330,28 @@ impl<'a> Session<'a> {
     fn take(&mut self, round: u32, scheduler: &Scheduler, run: &[String]) -> Result<Sample, Error> {
         let programs: Vec<_> = run.iter().map(|name| self.experiment.program(name)).collect();
         let seed = self.experiment.seed + u64::from(round);
-        let request = Request::Run {
-            commands: programs
-                .iter()
-                .map(|program| program.command(self.experiment, self.machine, seed))
-                .collect(),
-            start_delay_ns: START_DELAY.as_nanos() as u64,
-        };
-        // Synthetic programs start together after the delay, and end when they were told to.
-        let (settle, deadline) = if programs.iter().all(|program| program.synthetic.is_some()) {
-            (
-                START_DELAY,
-                START_DELAY + Duration::from_secs_f64(self.experiment.seconds * 2.0 + 20.0),
-            )
+        let commands: Vec<_> = programs
+            .iter()
+            .map(|program| program.command(self.experiment, self.machine, seed))
+            .collect();
+        let start_delay = Duration::from_secs_f64(self.experiment.start_delay_s);
+        let in_two_orders = self.experiment.is_in_two_orders(run);
+        let request = if in_two_orders {
+            orders::request(&commands)
         } else {
-            (Duration::ZERO, COMMAND_DEADLINE)
+            Request::Run {
+                commands,
+                start_delay_ns: start_delay.as_nanos() as u64,
+            }
+        };
+        // What starts together does so after the delay; synthetic programs end when they were told to.
+        let settle = match programs.iter().all(|program| program.waits_for_start()) {
+            true => start_delay,
+            false => Duration::ZERO,
+        };
+        let deadline = match programs.iter().all(|program| program.synthetic.is_some()) {
+            true => start_delay + Duration::from_secs_f64(self.experiment.seconds * 2.0 + 20.0),
+            false => COMMAND_DEADLINE,
         };
         let (answer, counted, elapsed) = self.guest.ask_counting(&request, settle, deadline)?;
         let Response::Ran {
@@ -369,14 +372,18 @@ impl<'a> Session<'a> {
             });
         }
         let started_late = outputs.iter().any(started_late);
-        let performance = if started_late {
-            Vec::new()
+        let (performance, orders) = if started_late {
+            (Vec::new(), None)
+        } else if in_two_orders {
+            let measured = orders::measured(&programs, &outputs)?;
+            (
+                measured.mean_times().map(|time| 1.0 / time).to_vec(),
+                Some(measured),
+            )
         } else {
-            programs
-                .iter()
-                .zip(&outputs)
-                .map(|(program, output)| performance(output, program))
-                .collect::<Result<_, _>>()?
+            let read = programs.iter().zip(&outputs);
+            let read = read.map(|(program, output)| performance(output, program));
+            (read.collect::<Result<_, _>>()?, None)
         };
         let lost = counted.lost_share();
         Ok(Sample {
@@ -384,6 +391,7 @@ impl<'a> Session<'a> {
             scheduler: scheduler.name.clone(),
             run: run.to_vec(),
             performance,
+            orders,
             idle: counted.idle_share(self.machine.nr_cpus(), elapsed),
             lost,
             late: counted.late_quanta as f64 / counted.quanta.max(1) as f64,
@@ -397,8 +405,8 @@ fn started_late(output: &Output) -> bool {
     output.status != Some(0) && output.stderr.contains("the start time") && output.stderr.contains("is past")
 }
 
-/// Work a second of a synthetic benchmark, or one over the seconds that a command says or takes.
-fn performance(output: &Output, program: &Program) -> Result<f64, Error> {
+/// Work a second, as a program says, or one over the seconds that a command says or takes.
+pub(crate) fn performance(output: &Output, program: &Program) -> Result<f64, Error> {
     let name = &program.name;
     if output.status != Some(0) {
         let said = format!("{}{}", output.stderr, output.stdout);
@@ -412,6 +420,16 @@ fn performance(output: &Output, program: &Program) -> Result<f64, Error> {
             .map_err(|error| Error::InGuest(format!("{name} reported {:?} ({error})", output.stdout)))?;
         return Ok(report.work_units_per_s);
     }
+    if let Some(figure) = &program.figure {
+        return figure_in(figure, &output.stdout)
+            .filter(|figure| figure.is_finite() && *figure > 0.0)
+            .ok_or_else(|| {
+                Error::InGuest(format!(
+                    "{name} printed no line of JSON with a {figure:?} above zero: {:?}",
+                    output.stdout
+                ))
+            });
+    }
     let Some(label) = &program.time_label else {
         return Ok(1e9 / output.elapsed_ns as f64);
     };
@@ -424,6 +442,14 @@ fn performance(output: &Output, program: &Program) -> Result<f64, Error> {
                 output.stdout
             ))
         })
+}
+
+/// The field of the first line of JSON that has it.
+fn figure_in(field: &str, text: &str) -> Option<f64> {
+    text.lines().find_map(|line| {
+        let json: serde_json::Value = serde_json::from_str(line).ok()?;
+        json.get(field)?.as_f64()
+    })
 }
 
 /// The number that follows the label in the text.
@@ -474,9 +500,9 @@ mod tests {
     fn a_failed_program_is_no_sample() {
         let command = |time_label: Option<&str>| Program {
             name: "A".into(),
-            synthetic: None,
             command: vec!["a".into()],
             time_label: time_label.map(String::from),
+            ..Program::default()
         };
         let error = performance(&output(Some(1)), &command(None))
             .unwrap_err()
@@ -496,5 +522,27 @@ mod tests {
             ..output(Some(0))
         };
         assert_eq!(performance(&timed, &command(Some("Total time:"))).unwrap(), 4.0);
+    }
+
+    #[test]
+    fn a_figure_is_read_from_a_line_of_json() {
+        let program = Program {
+            name: "A".into(),
+            command: vec!["a".into()],
+            figure: Some("rate".into()),
+            ..Program::default()
+        };
+        let said = |stdout: &str| {
+            let output = Output {
+                stdout: stdout.into(),
+                ..output(Some(0))
+            };
+            performance(&output, &program)
+        };
+        assert_eq!(said("hello\n{\"x\":1}\n{\"rate\":2.5}\n").unwrap(), 2.5);
+        for wrong in ["", "rate 2.5", "{\"rate\":0}", "{\"rate\":\"2.5\"}", "{\"x\":1}"] {
+            let error = said(wrong).unwrap_err().to_string();
+            assert!(error.contains("\"rate\""), "{error}");
+        }
     }
 }

@@ -98,6 +98,13 @@ fn table(run: &RunResult) -> Table {
         header.extend(run.run.iter().map(|name| format!("speedup {name}")));
         header.extend(["fairness", "of bound"].map(String::from));
     }
+    if run
+        .schedulers
+        .iter()
+        .any(|result| result.over_sequential.is_some())
+    {
+        header.push(String::from("over sequential"));
+    }
     table.set_header(header);
     for scheduler in &run.schedulers {
         table.add_row(row(run, scheduler, together));
@@ -131,6 +138,7 @@ fn row(run: &RunResult, result: &SchedulerResult, together: bool) -> Vec<String>
         row.push(result.fairness.as_ref().map_or_else(String::new, plus_minus));
         row.push(result.share_of_bound.as_ref().map_or_else(String::new, percent));
     }
+    row.extend(result.over_sequential.as_ref().map(gain));
     row
 }
 

@@ -3,13 +3,14 @@
 //!
 //! [`performance`] has the metrics of "Task Scheduling Based On Thread Essence and Resource Limitations" (*thread-essence*
 //! below), section V: throughput, speedup, fairness, jitter. [`summary`] has means and paired ratios with their
-//! confidence intervals, [`percentile()`] the percentiles, [`extremes`] how good the best of all assignments can be.
+//! confidence intervals, [`orders`] two programs of fixed work, [`percentile()`] the percentiles, [`extremes`] how good the best of all assignments can be.
 //!
 //! A result is finite, or it is an [`Error`] that names the input at fault: no NaN leaves this crate. It neither
 //! measures nor prints.
 
 pub mod error;
 pub mod extremes;
+pub mod orders;
 mod pareto;
 pub mod percentile;
 pub mod performance;
@@ -18,6 +19,7 @@ pub mod summary;
 
 pub use error::Error;
 pub use extremes::{BestPossible, best_possible, chance_of_top};
+pub use orders::TwoOrders;
 pub use percentile::percentile;
 pub use performance::{
     JitterSummary, Performance, fairness, jitter, jitter_summary, speedup_from_times, throughput,

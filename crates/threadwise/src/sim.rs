@@ -269,6 +269,7 @@ fn sample(
             .iter()
             .map(|program| rate(program.work_ns))
             .collect(),
+        orders: None,
         idle: outcome.idle,
         lost: 0.0,
         late: 0.0,
