@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde::Serialize;
-use threadwise_workload::{pipeline, synthetic};
+use threadwise_workload::{memory, pipeline, synthetic};
 
 use crate::Format;
 
@@ -17,6 +17,15 @@ pub enum Command {
     Synthetic {
         #[command(flatten)]
         args: synthetic::Args,
+
+        /// How to print the report
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+    },
+    /// A program whose speed is that of memory: a working set, shared or not, and an order of accesses
+    Memory {
+        #[command(flatten)]
+        args: memory::Args,
 
         /// How to print the report
         #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -37,6 +46,7 @@ pub enum Command {
 pub fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Synthetic { args, format } => print(&synthetic::run(&args.into())?, format)?,
+        Command::Memory { args, format } => print(&memory::run(&args.into())?, format)?,
         Command::Pipeline { args, format } => {
             print(&pipeline::run(&args.into(), &mut print_rate)?, format)?;
         }
