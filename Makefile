@@ -13,7 +13,7 @@ setup: ## Install what is missing (Debian 12, root) and download a kernel for th
 
 build: setup ## Build everything
 	cargo build --release --workspace
-	$(MAKE) --no-print-directory -C workloads/openmp
+	$(MAKE) --no-print-directory -C workloads/openmp OUT="$(abspath $(or $(CARGO_TARGET_DIR),target))/release"
 
 demo: build ## Run two programs under the kernel's scheduler and ours, on an emulated 8-core machine
 	target/release/threadwise lab run $(EXPERIMENT)

@@ -51,11 +51,15 @@ static void attract_all(void)
 	parallel_end();
 }
 
+/* In no particular order, as it is only compared with what it was. */
 static double energy(void)
 {
-	double sum = 0, ignored[DIMENSIONS] = { 0 };
+	double sum = 0;
 
+#pragma omp parallel for schedule(dynamic) reduction(+ : sum)
 	for (long i = 0; i < n; i++) {
+		double ignored[DIMENSIONS] = { 0 };
+
 		for (int d = 0; d < DIMENSIONS; d++)
 			sum += 0.5 * mass * velocity[i][d] * velocity[i][d];
 		for (long j = 0; j < i; j++)

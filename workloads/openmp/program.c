@@ -198,7 +198,7 @@ static bool wait_for_start(const struct program *program, uint64_t start_at_ns)
 }
 
 struct course {
-	uint64_t started_at_ns, duration_ns, iterations, work_units;
+	uint64_t started_at_ns, duration_ns, parallel_ns, iterations, work_units;
 };
 
 static struct course iterate(const struct program *program, const struct options *options)
@@ -215,16 +215,24 @@ static struct course iterate(const struct program *program, const struct options
 		goes_on = options->iterations ? course.iterations < (uint64_t)options->iterations :
 						course.duration_ns < limit_ns;
 	} while (goes_on);
+	/* Verification may iterate too. */
+	course.parallel_ns = parallel_ns;
 	return course;
 }
 
-/* FNV-1a, by Fowler, Noll and Vo, of a result. */
+/* FNV-1a, by Fowler, Noll and Vo, of a result's words instead of its bytes; what is left at the end is a word
+ * too. */
 static uint64_t checksum(const unsigned char *bytes, size_t nr_bytes)
 {
 	uint64_t hash = 0xcbf29ce484222325ULL;
 
-	for (size_t i = 0; i < nr_bytes; i++)
-		hash = (hash ^ bytes[i]) * 0x100000001b3ULL;
+	for (size_t i = 0; i < nr_bytes; i += sizeof(hash)) {
+		size_t left = nr_bytes - i;
+		uint64_t word = 0;
+
+		memcpy(&word, bytes + i, left < sizeof(word) ? left : sizeof(word));
+		hash = (hash ^ word) * 0x100000001b3ULL;
+	}
 	return hash;
 }
 
@@ -233,7 +241,8 @@ static void report(const struct program *program, const struct options *options,
 {
 	const char *wait = getenv("OMP_WAIT_POLICY");
 	bool active = wait && (wait[0] == 'a' || wait[0] == 'A');
-	double duration_s = (double)course->duration_ns * 1e-9, parallel_s = (double)parallel_ns * 1e-9;
+	double duration_s = (double)course->duration_ns * 1e-9,
+	       parallel_s = (double)course->parallel_ns * 1e-9;
 
 	printf("{\"schema\":\"" SCHEMA "\",\"program\":\"%s\",\"threads\":%d,\"size\":%ld,\"seed\":%llu,"
 	       "\"schedule\":\"%s\",\"wait\":\"%s\",\"started_at_ns\":%llu,\"duration_s\":%.9f,"

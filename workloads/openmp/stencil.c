@@ -15,12 +15,12 @@
 #define TOLERANCE 1e-10
 
 static long n;
-static double *now, *next;
+static double *now, *next, *sine;
 static double decay, amplitude;
 
 static double eigenvector(long row, long column)
 {
-	return sin(M_PI * (double)row / (double)(n + 1)) * sin(M_PI * (double)column / (double)(n + 1));
+	return sine[row] * sine[column];
 }
 
 static void heat(void)
@@ -36,8 +36,11 @@ static bool setup(const struct options *options)
 	n = options->size;
 	now = malloc((size_t)(n + 2) * (size_t)(n + 2) * sizeof(*now));
 	next = calloc((size_t)(n + 2) * (size_t)(n + 2), sizeof(*next));
-	if (!now || !next)
+	sine = malloc((size_t)(n + 2) * sizeof(*sine));
+	if (!now || !next || !sine)
 		return false;
+	for (long i = 0; i < n + 2; i++)
+		sine[i] = sin(M_PI * (double)i / (double)(n + 1));
 	decay = cos(M_PI / (double)(n + 1));
 	heat();
 	/* The edge, which no sweep writes. */
