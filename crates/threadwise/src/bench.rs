@@ -3,10 +3,11 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde::Serialize;
-use threadwise_workload::{memory, pipeline, synthetic};
+use threadwise_workload::{memory, pipeline, ready, synthetic};
 
 use crate::Format;
 
@@ -40,6 +41,38 @@ pub enum Command {
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
+    /// Run any program and show how many of its threads are ready over time
+    ReadyThreads(ReadyThreads),
+}
+
+/// Run any program and show how many of its threads are ready, that is running or runnable, over time.
+///
+/// The program's threads are looked at in /proc; its children are not counted, and threads that wait actively are ready
+/// too. What the program prints goes to stderr. Exit status: 1 if the program's is not 0.
+#[derive(clap::Args)]
+pub struct ReadyThreads {
+    /// Between two looks, in milliseconds, 0.1 to 10000
+    #[arg(long, value_name = "MS", default_value_t = 1.0)]
+    interval_ms: f64,
+
+    /// How to print the series
+    #[arg(long, value_enum, default_value_t = SeriesFormat::Text)]
+    format: SeriesFormat,
+
+    /// The program and its arguments
+    #[arg(trailing_var_arg = true, required = true)]
+    command: Vec<String>,
+}
+
+/// How a series is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum SeriesFormat {
+    /// A picture and a summary
+    Text,
+    /// Everything
+    Json,
+    /// A line for each look
+    Csv,
 }
 
 /// Runs it and prints its report.
@@ -50,8 +83,34 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Pipeline { args, format } => {
             print(&pipeline::run(&args.into(), &mut print_rate)?, format)?;
         }
+        Command::ReadyThreads(options) => return trace(options),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn trace(options: ReadyThreads) -> Result<ExitCode> {
+    let interval = Duration::try_from_secs_f64(options.interval_ms / 1e3)
+        .with_context(|| format!("--interval-ms {}", options.interval_ms))?;
+    let series = ready::trace(&ready::Spec {
+        command: options.command,
+        interval,
+    })?;
+    match options.format {
+        SeriesFormat::Text => print(&series, Format::Text)?,
+        SeriesFormat::Json => print(&series, Format::Json)?,
+        SeriesFormat::Csv => write!(std::io::stdout().lock(), "{}", series.csv())?,
+    }
+    Ok(match series.status {
+        Some(0) => ExitCode::SUCCESS,
+        Some(status) => {
+            eprintln!("threadwise: the program ended with status {status}");
+            ExitCode::from(1)
+        }
+        None => {
+            eprintln!("threadwise: a signal ended the program");
+            ExitCode::from(1)
+        }
+    })
 }
 
 fn print(report: &(impl std::fmt::Display + Serialize), format: Format) -> Result<()> {

@@ -21,6 +21,8 @@ fn every_command_explains_itself() {
     for command in [
         &["topo"][..],
         &["bench", "synthetic"],
+        &["bench", "memory"],
+        &["bench", "ready-threads"],
         &["lab", "run"],
         &["lab", "exec"],
         &["lab", "serve"],
