@@ -368,9 +368,7 @@ impl Program {
         .map(String::from)
         .collect()
     }
-}
 
-impl Program {
     /// The command with what its arguments stand for, in its environment.
     fn foreign_command(&self, experiment: &Experiment, machine: &Machine, seed: u64) -> Vec<String> {
         let known = [

@@ -149,7 +149,8 @@ fn every_experiment_file_is_sound() {
             Some(experiment.name.as_str()),
             file.file_stem().and_then(|stem| stem.to_str())
         );
-        threadwise_machine::Machine::load(&experiment.machine).unwrap();
+        let machine = threadwise_machine::Machine::load(&experiment.machine).unwrap();
+        threadwise_lab::governor::rates(&machine, experiment.mips).unwrap();
     }
 }
 

@@ -124,7 +124,10 @@ fn the_report_says_how_it_ran() {
 #[test]
 fn verification_is_not_timed() {
     // After the first of 19 blocks, the rest of the matrix is factored for the verification.
-    let report = report(&run("lu", &["--threads", "1", "--size", "300", "--iterations", "1"]));
+    let report = report(&run(
+        "lu",
+        &["--threads", "1", "--size", "300", "--iterations", "1"],
+    ));
     let number = |name: &str| report[name].as_f64().unwrap();
     assert!(
         number("parallel_s") + number("serial_s") <= number("duration_s") * (1.0 + 1e-6),

@@ -14,6 +14,7 @@ mod fairness;
 mod laboratory;
 mod placement;
 mod places;
+mod programs;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -28,7 +29,7 @@ use threadwise_lab::exec::{Done, Job};
 const LOST_LIMIT: f64 = 0.02;
 const MIPS: &str = "60";
 /// What the tests' scripts use besides busybox and the benchmark.
-const PROGRAMS: [&str; 4] = ["scx_threadwise", "stress-ng", "chrt", "perf"];
+const PROGRAMS: [&str; 5] = ["scx_threadwise", "stress-ng", "chrt", "perf", "omp-stencil"];
 
 /// The guests that are up, by machine. They end with this process.
 static GUESTS: Mutex<BTreeMap<String, Guest>> = Mutex::new(BTreeMap::new());
