@@ -41,13 +41,15 @@ pub fn bound_total(alone: &[f64], speedups: &[f64]) -> Result<f64, Error> {
 
 #[cfg(test)]
 mod tests {
+    use threadwise_workload::Ratio;
+
     use super::super::{Length, Machine, Policy, play_out};
     use super::*;
 
     #[test]
     fn ideal_throughputs_give_the_model_itself() {
         let machine = Machine::new(8, 1.5).unwrap();
-        let ratios = ["4:1", "1:4"].map(|ratio| ratio.parse().unwrap());
+        let ratios = ["4:1", "1:4"].map(|ratio| ratio.parse::<Ratio>().unwrap());
         let outcome = play_out(machine, &ratios, Policy::Seniority, Length::default())
             .unwrap()
             .outcome;

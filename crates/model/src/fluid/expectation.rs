@@ -1,102 +1,150 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The fluid model solved exactly for phases whose end does not depend on how long they have lasted.
+//! The fluid model solved exactly: the chain of joint phases (thread-essence, Fig. 3).
 
 use std::collections::BTreeMap;
 
-use threadwise_workload::Ratio;
+use super::joint::{Joint, Speeds};
+use super::program::Load;
+use super::{Error, Machine, Outcome, Policy, Program};
 
-use super::joint::Joint;
-use super::{Error, Machine, Outcome, Policy};
-
-/// The most programs that [`expectation`] takes: 326 states with seniority.
+/// The most programs that [`expectation`] takes: of the paper's, five have 326 states with seniority.
 pub const MAX_EXPECTED_PROGRAMS: usize = 5;
 
-/// The long-run throughputs of programs of these `ratios` if each phase has an exponential length of its own: the
-/// stationary distribution of a Markov chain of joint phases. No randomness, no seed.
+/// Programs with many phases have many joint phases; the equations of so many are solved within a second.
+const MAX_STATES: usize = 1000;
+
+/// The long-run throughputs of `programs` if each phase has an exponential length of its own: the stationary
+/// distribution of a Markov chain of joint phases. No randomness, no seed.
 ///
-/// With [`Policy::PhasesUnknown`] and [`Policy::SerialBoost`] other distributions, and the one draw for both phases of
-/// a round of the benchmark, give the same totals to the third digit. With seniority they give more, and only
-/// [`super::play_out`] tells how much.
+/// Where [`is_insensitive`] says so, lengths of any distribution give the same, those of the benchmark included. With
+/// seniority they give more, and only [`super::play_out`] tells how much.
 ///
 /// # Errors
-/// If there is no program, or more than [`MAX_EXPECTED_PROGRAMS`], or the chain has no single long-run average.
-pub fn expectation(machine: Machine, ratios: &[Ratio], policy: Policy) -> Result<Outcome, Error> {
-    if ratios.is_empty() {
-        return Err(Error::NoPrograms);
-    }
-    if ratios.len() > MAX_EXPECTED_PROGRAMS {
-        return Err(Error::TooManyPrograms {
-            programs: ratios.len(),
-        });
-    }
-    let chain = Chain::explore(machine, ratios, policy);
-    let shares = stationary(&chain.rates)?;
-    let together: Vec<f64> = (0..ratios.len())
-        .map(|program| {
-            shares
-                .iter()
-                .zip(&chain.speeds)
-                .map(|(share, speeds)| share * speeds[program])
-                .sum()
-        })
+/// If there is no program, or more than [`MAX_EXPECTED_PROGRAMS`], or they have more than a thousand joint phases, or
+/// the chain has no single long-run average.
+pub fn expectation<P: Clone + Into<Program>>(
+    machine: Machine,
+    programs: &[P],
+    policy: Policy,
+) -> Result<Outcome, Error> {
+    let programs: Vec<Program> = programs.iter().cloned().map(Into::into).collect();
+    let chain = Chain::explore(machine, &programs, policy)?;
+    let shares = stationary(&chain)?;
+    let mean = |of: &dyn Fn(&Speeds) -> f64| -> f64 {
+        shares
+            .iter()
+            .zip(&chain.speeds)
+            .map(|(share, speeds)| share * of(speeds))
+            .sum()
+    };
+    let together: Vec<f64> = (0..programs.len())
+        .map(|program| mean(&|speeds| speeds.of[program]))
         .collect();
-    Ok(Outcome::new(machine, ratios, &together))
+    let idle = mean(&|speeds| f64::from(speeds.idle_cores)) / f64::from(machine.cores());
+    Ok(Outcome::new(machine, &programs, &together, idle))
+}
+
+/// Whether the long-run throughputs of `programs` depend on nothing but the mean lengths of their phases, whatever the
+/// distribution of these and also if the phases of a round have one draw, as in Fig. 4.
+///
+/// So it is if in the long run, in each joint state of the others, a program leaves each of its phases equally often
+/// (Whittle, Partial balance and insensitivity, Journal of Applied Probability 22, 1985). For the paper's programs that is so
+/// where neither speed nor priority depends on the order of entry: with phases unknown and with serial boost.
+///
+/// # Errors
+/// As [`expectation`].
+pub fn is_insensitive<P: Clone + Into<Program>>(
+    machine: Machine,
+    programs: &[P],
+    policy: Policy,
+) -> Result<bool, Error> {
+    if policy.has_seniority() {
+        return Ok(false);
+    }
+    let programs: Vec<Program> = programs.iter().cloned().map(Into::into).collect();
+    let chain = Chain::explore(machine, &programs, policy)?;
+    let shares = stationary(&chain)?;
+    let flow = |state: usize, program: usize| {
+        let exit = &chain.exits[state][program];
+        exit.as_ref().map_or(0.0, |exit| shares[state] * exit.rate)
+    };
+    let is_balanced = |state: usize, program: usize| {
+        let next = chain.exits[state][program].as_ref().map_or(state, |exit| exit.to);
+        (flow(state, program) - flow(next, program)).abs() < 1e-9
+    };
+    Ok((0..shares.len()).all(|state| (0..programs.len()).all(|program| is_balanced(state, program))))
+}
+
+/// The end of a program's phase.
+struct Exit {
+    /// The state that follows.
+    to: usize,
+    /// How often, per mean phase.
+    rate: f64,
 }
 
 /// The joint phases that can be reached from the start.
 struct Chain {
-    /// Speed of each program in each state, in core units.
-    speeds: Vec<Vec<f64>>,
-    /// `rates[from]` holds (to, transitions per mean phase).
-    rates: Vec<Vec<(usize, f64)>>,
+    /// What programs get in each state.
+    speeds: Vec<Speeds>,
+    /// For each state and program; none if the program does not advance, or nothing changes.
+    exits: Vec<Vec<Option<Exit>>>,
 }
 
 impl Chain {
-    fn explore(machine: Machine, ratios: &[Ratio], policy: Policy) -> Self {
-        let start = Joint::start(ratios);
+    fn explore(machine: Machine, programs: &[Program], policy: Policy) -> Result<Self, Error> {
+        if programs.is_empty() {
+            return Err(Error::NoPrograms);
+        }
+        if programs.len() > MAX_EXPECTED_PROGRAMS {
+            return Err(Error::TooManyPrograms {
+                programs: programs.len(),
+            });
+        }
+        let loads: Vec<Vec<Load>> = programs.iter().map(|program| program.loads(machine)).collect();
+        let start = Joint::start(&loads);
         let mut indices = BTreeMap::from([(start.clone(), 0)]);
         let mut states = vec![start];
         let mut chain = Self {
             speeds: Vec::new(),
-            rates: Vec::new(),
+            exits: Vec::new(),
         };
         // `states` grows while it is walked.
         while let Some(state) = states.get(chain.speeds.len()).cloned() {
-            let speeds = state.speeds(machine, policy);
-            let mut rates = Vec::new();
-            for (program, ratio) in ratios.iter().enumerate() {
+            let speeds = state.speeds(machine, &loads, policy);
+            let exit = |(program, loads): (usize, &Vec<Load>)| {
                 let mut next = state.clone();
-                next.end_phase(program, *ratio);
-                if policy != Policy::Seniority {
+                next.end_phase(program, loads);
+                if !policy.has_seniority() {
                     next.forget_order();
                 }
-                if speeds[program] > 0.0 && next != state {
-                    let mean = machine.mean_units(*ratio);
-                    let units = if state.is_parallel(program) {
-                        mean.parallel
-                    } else {
-                        mean.serial
-                    };
-                    let index = *indices.entry(next.clone()).or_insert(states.len());
-                    if index == states.len() {
-                        states.push(next);
-                    }
-                    rates.push((index, speeds[program] / units));
+                if speeds.of[program] <= 0.0 || next == state {
+                    return None;
                 }
-            }
+                let to = *indices.entry(next.clone()).or_insert(states.len());
+                if to == states.len() {
+                    states.push(next);
+                }
+                let rate = speeds.of[program] / loads[state.phase(program)].work;
+                Some(Exit { to, rate })
+            };
+            let exits = loads.iter().enumerate().map(exit).collect();
             chain.speeds.push(speeds);
-            chain.rates.push(rates);
+            chain.exits.push(exits);
+            if states.len() > MAX_STATES {
+                return Err(Error::TooManyStates);
+            }
         }
-        chain
+        Ok(chain)
     }
 }
 
 /// The share of time in each state: what flows in flows out, and all shares add up to 1.
-fn stationary(rates: &[Vec<(usize, f64)>]) -> Result<Vec<f64>, Error> {
-    let n = rates.len();
+fn stationary(chain: &Chain) -> Result<Vec<f64>, Error> {
+    let n = chain.exits.len();
     let mut balance = vec![vec![0.0; n + 1]; n];
-    for (from, transitions) in rates.iter().enumerate() {
-        for (to, rate) in transitions {
+    for (from, exits) in chain.exits.iter().enumerate() {
+        for Exit { to, rate } in exits.iter().flatten() {
             balance[*to][from] += rate;
             balance[from][from] -= rate;
         }
@@ -133,6 +181,7 @@ fn solve(mut rows: Vec<Vec<f64>>) -> Result<Vec<f64>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use threadwise_workload::Ratio;
     use threadwise_workload::synthetic::Distribution;
 
     use super::super::{Length, play_out};
@@ -232,7 +281,7 @@ mod tests {
         let error = expectation(machine, &many, Policy::Seniority).unwrap_err();
         assert_eq!(error, Error::TooManyPrograms { programs: 6 });
         assert_eq!(
-            expectation(machine, &[], Policy::Seniority),
+            expectation::<Ratio>(machine, &[], Policy::Seniority),
             Err(Error::NoPrograms)
         );
     }

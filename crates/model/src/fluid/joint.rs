@@ -1,107 +1,102 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A joint phase of several programs, and the speed of each in it.
 
-use threadwise_workload::Ratio;
-
+use super::program::Load;
 use super::{Machine, Policy};
 
-/// Which programs are parallel, in the order in which they entered; the others are serial.
+/// In which of its phases each program is, and in which order those with several ready threads entered theirs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Joint {
-    programs: usize,
+    /// The index of each program's phase.
+    phases: Vec<usize>,
     /// Indices of the parallel programs, the first to enter first.
     parallel: Vec<usize>,
 }
 
+/// What programs get in a joint phase.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Speeds {
+    /// Of each program, in core units; no core is idle that a thread could use.
+    pub of: Vec<f64>,
+    /// How many cores are idle.
+    pub idle_cores: u32,
+}
+
 impl Joint {
     /// The start: each program in its first phase, in the order of the list.
-    pub fn start(ratios: &[Ratio]) -> Self {
-        let parallel = (0..ratios.len())
-            .filter(|program| has_parallel_phases(ratios[*program]))
-            .collect();
+    pub fn start(programs: &[Vec<Load>]) -> Self {
+        let is_parallel = |program: &usize| programs[*program][0].threads > 1;
         Self {
-            programs: ratios.len(),
-            parallel,
+            phases: vec![0; programs.len()],
+            parallel: (0..programs.len()).filter(is_parallel).collect(),
         }
     }
 
-    pub fn is_parallel(&self, program: usize) -> bool {
-        self.parallel.contains(&program)
+    /// The index of the program's phase.
+    pub fn phase(&self, program: usize) -> usize {
+        self.phases[program]
     }
 
-    /// The phase of `program` ends and its next one begins.
-    pub fn end_phase(&mut self, program: usize, ratio: Ratio) {
-        let was_parallel = self.is_parallel(program);
+    /// The phase of `program`, whose phases are `loads`, ends and its next one begins. It enters anew, also from one
+    /// parallel phase to the next: its threads have joined.
+    pub fn end_phase(&mut self, program: usize, loads: &[Load]) {
         self.parallel.retain(|other| *other != program);
-        let is_parallel = if was_parallel {
-            !has_serial_phases(ratio)
-        } else {
-            has_parallel_phases(ratio)
-        };
-        if is_parallel {
+        let next = (self.phases[program] + 1) % loads.len();
+        self.phases[program] = next;
+        if loads[next].threads > 1 {
             self.parallel.push(program);
         }
     }
 
-    /// Forgets the order of entry, which matters for [`Policy::Seniority`] only.
+    /// Forgets the order of entry, which matters for policies with seniority only.
     pub fn forget_order(&mut self) {
         self.parallel.sort_unstable();
     }
 
-    /// The speed of each program, in core units; no core is idle that a thread could use.
-    pub fn speeds(&self, machine: Machine, policy: Policy) -> Vec<f64> {
-        let serial = (self.programs - self.parallel.len()) as u32;
-        let mut speeds = vec![0.0; self.programs];
-        if policy == Policy::PhasesUnknown {
-            self.share_equally(machine, serial, &mut speeds);
-            return speeds;
-        }
-        let for_serial = machine.fastest(serial);
-        (0..self.programs)
-            .filter(|program| !self.is_parallel(*program))
-            .for_each(|program| speeds[program] = for_serial / f64::from(serial));
-        let rest = machine.all() - for_serial;
-        self.divide(rest, policy, &mut speeds);
-        speeds
-    }
-
-    fn share_equally(&self, machine: Machine, serial: u32, speeds: &mut [f64]) {
-        let parallel = self.parallel.len() as u32;
-        let threads = f64::from(serial) + f64::from(parallel) * f64::from(machine.cores);
-        let used = if parallel > 0 { machine.cores } else { serial };
-        let each = machine.fastest(used) / threads;
-        for (program, speed) in speeds.iter_mut().enumerate() {
-            *speed = if self.is_parallel(program) {
-                each * f64::from(machine.cores)
-            } else {
-                each
+    /// What each of `programs` gets: those of a tier share the fastest cores that the tiers before it leave, each of
+    /// their threads as much as the others.
+    pub fn speeds(&self, machine: Machine, programs: &[Vec<Load>], policy: Policy) -> Speeds {
+        let threads = |program: usize| programs[program][self.phases[program]].threads;
+        let mut of = vec![0.0; programs.len()];
+        let mut taken = 0;
+        for tier in self.tiers(policy) {
+            let ready: u64 = tier.iter().map(|program| u64::from(threads(*program))).sum();
+            let left = machine.cores() - taken;
+            let cores = u32::try_from(ready).map_or(left, |ready| ready.min(left));
+            let speed = match policy {
+                Policy::SpeedsUnknown => machine.all() * f64::from(cores) / f64::from(machine.cores()),
+                _ => machine.fastest(taken + cores) - machine.fastest(taken),
             };
+            for program in tier {
+                of[program] = speed * f64::from(threads(program)) / ready as f64;
+            }
+            taken += cores;
+        }
+        Speeds {
+            of,
+            idle_cores: machine.cores() - taken,
         }
     }
 
-    /// Gives `rest` core units to the parallel programs, if there are any.
-    fn divide(&self, rest: f64, policy: Policy, speeds: &mut [f64]) {
+    /// The programs by priority, the first first.
+    fn tiers(&self, policy: Policy) -> Vec<Vec<usize>> {
+        let serial: Vec<usize> = (0..self.phases.len())
+            .filter(|program| !self.parallel.contains(program))
+            .collect();
         let senior = match policy {
-            Policy::PhasesUnknown | Policy::SerialBoost => None,
-            Policy::Seniority => self.parallel.first(),
+            Policy::Seniority | Policy::SeniorityAlone => self.parallel.first(),
             Policy::FixedPriority => self.parallel.iter().min(),
+            _ => None,
         };
-        match senior {
-            Some(senior) => speeds[*senior] = rest,
-            None => self
-                .parallel
-                .iter()
-                .for_each(|program| speeds[*program] = rest / self.parallel.len() as f64),
+        let senior: Vec<usize> = senior.into_iter().copied().collect();
+        let juniors = self.parallel.iter().copied();
+        let juniors: Vec<usize> = juniors.filter(|program| !senior.contains(program)).collect();
+        match policy {
+            Policy::SpeedsUnknown | Policy::PhasesUnknown => vec![[serial, juniors].concat()],
+            Policy::SeniorityAlone => vec![[serial, senior].concat(), juniors],
+            Policy::SerialBoost | Policy::Seniority | Policy::FixedPriority => vec![serial, senior, juniors],
         }
     }
-}
-
-pub(super) fn has_parallel_phases(ratio: Ratio) -> bool {
-    ratio.serial().is_finite()
-}
-
-pub(super) fn has_serial_phases(ratio: Ratio) -> bool {
-    ratio.parallel().is_finite()
 }
 
 #[cfg(test)]
@@ -109,28 +104,38 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
+    use super::super::{CoreType, Program};
     use super::*;
 
-    const POLICIES: [Policy; 4] = [
+    const POLICIES: [Policy; 6] = [
+        Policy::SpeedsUnknown,
         Policy::PhasesUnknown,
         Policy::SerialBoost,
+        Policy::SeniorityAlone,
         Policy::Seniority,
         Policy::FixedPriority,
     ];
 
-    fn joint(programs: usize, parallel: &[usize]) -> Joint {
-        Joint {
-            programs,
+    /// Programs of these numbers of ready threads, 0 for one a core; those with several entered in this order.
+    fn speeds(machine: Machine, threads: &[u32], parallel: &[usize], policy: Policy) -> Speeds {
+        let load = |threads: &u32| {
+            let threads = if *threads == 0 { machine.cores() } else { *threads };
+            vec![Load { threads, work: 1.0 }]
+        };
+        let programs: Vec<Vec<Load>> = threads.iter().map(load).collect();
+        let joint = Joint {
+            phases: vec![0; threads.len()],
             parallel: parallel.to_vec(),
-        }
+        };
+        joint.speeds(machine, &programs, policy)
     }
 
-    fn assert_speeds(joint: &Joint, a: f64, policy: Policy, expected: &[f64]) {
-        let speeds = joint.speeds(Machine::new(8, a).unwrap(), policy);
-        for (speed, expected) in speeds.iter().zip(expected) {
+    fn assert_speeds(threads: &[u32], parallel: &[usize], a: f64, policy: Policy, expected: &[f64]) {
+        let found = speeds(Machine::new(8, a).unwrap(), threads, parallel, policy).of;
+        for (speed, expected) in found.iter().zip(expected) {
             assert!(
                 (speed - expected).abs() < 1e-12,
-                "{joint:?} {policy:?}: {speeds:?}, not {expected:?}"
+                "{threads:?} {policy:?}: {found:?}, not {expected:?}"
             );
         }
     }
@@ -139,55 +144,92 @@ mod tests {
     fn two_programs_have_the_speeds_of_tables_1_and_5() {
         for a in [1.0, 1.5, 2.0] {
             let all = 7.0 + a;
-            for policy in POLICIES {
-                assert_speeds(&joint(2, &[]), a, policy, &[(1.0 + a) / 2.0; 2]);
+            for policy in &POLICIES[1..] {
+                assert_speeds(&[1, 1], &[], a, *policy, &[(1.0 + a) / 2.0; 2]);
             }
-            assert_speeds(
-                &joint(2, &[1]),
-                a,
-                Policy::PhasesUnknown,
-                &[a * all / (a * 9.0), 8.0 / 9.0 * all],
-            );
-            assert_speeds(&joint(2, &[0, 1]), a, Policy::PhasesUnknown, &[all / 2.0; 2]);
-            assert_speeds(&joint(2, &[1]), a, Policy::SerialBoost, &[a, 7.0]);
-            assert_speeds(&joint(2, &[0, 1]), a, Policy::SerialBoost, &[all / 2.0; 2]);
-            assert_speeds(&joint(2, &[1]), a, Policy::Seniority, &[a, 7.0]);
-            assert_speeds(&joint(2, &[1, 0]), a, Policy::Seniority, &[0.0, all]);
-            assert_speeds(&joint(2, &[1, 0]), a, Policy::FixedPriority, &[all, 0.0]);
+            for policy in [Policy::PhasesUnknown, Policy::SeniorityAlone] {
+                assert_speeds(&[1, 0], &[1], a, policy, &[a * all / (a * 9.0), 8.0 / 9.0 * all]);
+            }
+            for policy in [Policy::SerialBoost, Policy::Seniority] {
+                assert_speeds(&[1, 0], &[1], a, policy, &[a, 7.0]);
+            }
+            for policy in [Policy::PhasesUnknown, Policy::SerialBoost] {
+                assert_speeds(&[0, 0], &[0, 1], a, policy, &[all / 2.0; 2]);
+            }
+            for policy in [Policy::Seniority, Policy::SeniorityAlone] {
+                assert_speeds(&[0, 0], &[1, 0], a, policy, &[0.0, all]);
+            }
+            assert_speeds(&[0, 0], &[1, 0], a, Policy::FixedPriority, &[all, 0.0]);
+            assert_speeds(&[1, 1], &[], a, Policy::SpeedsUnknown, &[all / 8.0; 2]);
         }
     }
 
     #[test]
     fn many_serial_programs_leave_nothing() {
-        let crowd = joint(10, &[9]);
-        assert_speeds(
-            &crowd,
-            2.0,
-            Policy::SerialBoost,
-            &[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0],
-        );
+        let mut threads = [1; 10];
+        threads[9] = 0;
+        let mut expected = [1.0; 10];
+        expected[9] = 0.0;
+        assert_speeds(&threads, &[9], 2.0, Policy::SerialBoost, &expected);
     }
 
     #[test]
-    fn a_program_of_one_kind_of_phase_keeps_it() {
-        let mut both = Joint::start(&[Ratio::PARALLEL, Ratio::SERIAL, Ratio::PARALLEL]);
-        assert_eq!(both, joint(3, &[0, 2]));
-        both.end_phase(0, Ratio::PARALLEL);
-        both.end_phase(1, Ratio::SERIAL);
-        assert_eq!(both, joint(3, &[2, 0]));
+    fn some_threads_take_some_cores() {
+        // Twelve threads on eight cores; then one and four, and three cores to seven threads.
+        assert_speeds(
+            &[5, 7],
+            &[0, 1],
+            1.0,
+            Policy::PhasesUnknown,
+            &[10.0 / 3.0, 14.0 / 3.0],
+        );
+        assert_speeds(&[1, 4, 7], &[1, 2], 2.0, Policy::Seniority, &[2.0, 4.0, 3.0]);
+        assert_speeds(&[1, 4, 7], &[2, 1], 2.0, Policy::Seniority, &[2.0, 0.0, 7.0]);
+        assert_speeds(&[1, 4, 7], &[1, 2], 2.0, Policy::SeniorityAlone, &[1.2, 4.8, 3.0]);
+        // Three kinds of cores: the serial thread has the fastest, the two threads the next.
+        let kinds = [(1, 4.0), (2, 2.0), (5, 1.0)].map(|(cores, speed)| CoreType { cores, speed });
+        let machine = Machine::of_types(&kinds).unwrap();
+        let found = speeds(machine, &[2, 1], &[0], Policy::SerialBoost);
+        assert_eq!((found.of, found.idle_cores), (vec![4.0, 4.0], 5));
+        let found = speeds(machine, &[2, 1], &[0], Policy::PhasesUnknown);
+        assert!((found.of[0] - 16.0 / 3.0).abs() < 1e-12 && (found.of[1] - 8.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_program_of_one_kind_of_phase_enters_anew() {
+        let machine = Machine::new(8, 1.0).unwrap();
+        let programs =
+            ["inf:1", "1:inf", "8x1/4x1"].map(|text| text.parse::<Program>().unwrap().loads(machine));
+        let mut joint = Joint::start(&programs);
+        assert_eq!(joint.parallel, [0, 2]);
+        joint.end_phase(0, &programs[0]);
+        joint.end_phase(1, &programs[1]);
+        assert_eq!(joint.parallel, [2, 0]);
+        joint.end_phase(2, &programs[2]);
+        assert_eq!(
+            (joint.parallel.as_slice(), joint.phase(2)),
+            ([0, 2].as_slice(), 1)
+        );
     }
 
     proptest! {
         #[test]
         fn no_core_is_idle_and_none_is_used_twice(
-            n in 1u32..32, a in 1.0..4.0f64, parallel in vec(any::<bool>(), 1..12), policy in 0usize..4
+            kinds in vec((1u32..12, 0.5..4.0f64), 1..4), threads in vec(1u32..20, 1..12), policy in 0usize..6
         ) {
-            let machine = Machine::new(n, a).unwrap();
-            let order: Vec<usize> = (0..parallel.len()).filter(|i| parallel[*i]).collect();
-            let threads = if order.is_empty() { parallel.len() as u32 } else { n };
-            let speeds = joint(parallel.len(), &order).speeds(machine, POLICIES[policy]);
-            prop_assert!(speeds.iter().all(|speed| *speed >= -1e-12));
-            prop_assert!((speeds.iter().sum::<f64>() - machine.fastest(threads)).abs() < 1e-9);
+            let kinds: Vec<CoreType> = kinds.into_iter().map(|(cores, speed)| CoreType { cores, speed }).collect();
+            let machine = Machine::of_types(&kinds).unwrap();
+            let order: Vec<usize> = (0..threads.len()).filter(|i| threads[*i] > 1).collect();
+            let ready: u32 = threads.iter().sum();
+            let found = speeds(machine, &threads, &order, POLICIES[policy]);
+            let used = if policy == 0 {
+                machine.all() * f64::from(ready.min(machine.cores())) / f64::from(machine.cores())
+            } else {
+                machine.fastest(ready)
+            };
+            prop_assert!(found.of.iter().all(|speed| *speed >= -1e-12));
+            prop_assert!((found.of.iter().sum::<f64>() - used).abs() < 1e-9);
+            prop_assert_eq!(found.idle_cores, machine.cores().saturating_sub(ready));
         }
     }
 }

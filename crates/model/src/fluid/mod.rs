@@ -8,89 +8,33 @@
 //!
 //! [`play_out`] follows random phase lengths like those of the synthetic benchmark, with a standard error;
 //! [`expectation`] has no randomness and is exact for independent exponential lengths. Without seniority the two agree
-//! for every distribution tried; with seniority the result depends on the distribution, as seniority keeps a program
-//! going that has less left of its phase than its rival. Start at [`play_out`].
+//! for every distribution ([`is_insensitive`]); with seniority the result depends on it, as seniority keeps a program
+//! going that has less left of its phase than its rival. Start at [`play_out`]. [`average`] goes over all pairs, or
+//! triples, of the paper's programs.
+//!
+//! Beyond the paper, as its section IX asks: any number of programs, cores of several speeds ([`CoreType`]), phases of
+//! any number of threads ([`Program`]).
 
 mod bound;
 mod expectation;
 mod joint;
+mod machine;
+mod mixes;
 mod playout;
+mod program;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use threadwise_workload::Ratio;
-use threadwise_workload::synthetic::phases::MeanRound;
 
 pub use bound::bound_total;
-pub use expectation::{MAX_EXPECTED_PROGRAMS, expectation};
-pub use playout::{Length, Playout, play_out};
+pub use expectation::{MAX_EXPECTED_PROGRAMS, expectation, is_insensitive};
+pub use machine::{CoreType, MAX_CORE_TYPES, Machine};
+pub use mixes::{Average, PAPER_RATIOS, average, long_run, mixes};
+pub use playout::{Length, Playout, play_out, seed_of};
+pub use program::{ParseProgramError, Phase, Program, Threads};
 
-/// A machine of thread-essence, section VI: n cores, one of which is faster by the factor a.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
-    cores: u32,
-    asymmetry: f64,
-}
-
-impl Machine {
-    /// `cores` is n >= 1; `asymmetry` is a >= 1, and 1 makes all cores equal. The paper assumes a < 2, where it never
-    /// pays to leave a slow core idle; with perfect sharing no core is idle for any a.
-    ///
-    /// # Errors
-    /// If there is no core, or `asymmetry` is below 1 or not finite.
-    pub fn new(cores: u32, asymmetry: f64) -> Result<Self, Error> {
-        if cores == 0 {
-            return Err(Error::NoCores);
-        }
-        if !asymmetry.is_finite() || asymmetry < 1.0 {
-            return Err(Error::Asymmetry { asymmetry });
-        }
-        Ok(Self { cores, asymmetry })
-    }
-
-    /// The number of cores, n.
-    pub fn cores(self) -> u32 {
-        self.cores
-    }
-
-    /// The speed of the fast core in core units, a.
-    pub fn asymmetry(self) -> f64 {
-        self.asymmetry
-    }
-
-    /// The speed of the `count` fastest cores together, in core units; 0 for none. All of them: n - 1 + a (eq. 7).
-    fn fastest(self, count: u32) -> f64 {
-        if count == 0 {
-            0.0
-        } else {
-            f64::from(count.min(self.cores)) - 1.0 + self.asymmetry
-        }
-    }
-
-    /// The speed of all cores together, in core units: n - 1 + a (eq. 7).
-    pub fn all(self) -> f64 {
-        self.fastest(self.cores)
-    }
-
-    /// The long-run throughput of a program that has the machine to itself, in core units (eqs. 6 and 7, each for its
-    /// share of the work).
-    pub fn alone(self, ratio: Ratio) -> f64 {
-        let round = self.mean_units(ratio);
-        let time = round.parallel / self.all() + round.serial / self.asymmetry;
-        (round.parallel + round.serial) / time
-    }
-
-    /// The mean work of a round by all threads, where the mean phase takes one thread on a slow core one unit of time.
-    fn mean_units(self, ratio: Ratio) -> MeanRound {
-        let MeanRound { parallel, serial } = MeanRound::new(ratio, 1.0);
-        MeanRound {
-            parallel: parallel * f64::from(self.cores),
-            serial,
-        }
-    }
-}
-
-/// Who gets which cores. With s serial and p parallel programs on n cores:
+/// Who gets which cores. With s serial programs of one ready thread each and p parallel ones of n (or of whatever
+/// number above one their phases have) on n cores:
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
@@ -98,26 +42,39 @@ pub enum Policy {
     /// serial thread runs at (n-1+a)/(n+1) (eq. 16) and the parallel program at n/(n+1) of the machine (eq. 19). Fewer
     /// threads than cores run on the fastest cores in turn (eq. 10).
     PhasesUnknown,
+    /// As with phases unknown, and the fast core is not known either: fewer threads than cores run on any of them, all
+    /// alike in the long run. Not in the paper, which has a lone thread on the large core (eq. 6).
+    SpeedsUnknown,
     /// Tables 5 and 6: each serial thread has a core, and they share the fastest in turn; the parallel programs have
     /// equal shares of the other n - s. With n or more serial threads, those share all cores and the parallel programs
     /// wait.
     SerialBoost,
-    /// As [`Policy::SerialBoost`], but the cores that the serial threads leave all go to the program that entered its
-    /// parallel phase first (section VII). An `inf:1` program enters anew at each join, or it would never yield. There
-    /// is no timeout.
+    /// Seniority boost without serial boost: the parallel programs wait for the one that entered its phase first, and its
+    /// threads and the serial ones have equal shares, as with phases unknown.
+    SeniorityAlone,
+    /// Both boosts: as serial boost, but the cores that the serial threads leave all go to the program that entered its
+    /// parallel phase first (section VII), as far as it has threads for them. An `inf:1` program enters anew at each
+    /// join, or it would never yield. There is no timeout.
     Seniority,
-    /// As [`Policy::Seniority`], but the senior program is always the first in the list, whoever entered first.
+    /// As both boosts, but the senior program is always the first in the list, whoever entered first.
     ///
     /// A fixed priority, kept for comparison: with uniform phases it is what yields 7.03 core units for (1:1)+(1:1)
     /// and 7.51 for (4:1)+(1:4) on 8 equal cores. It depends on the order of the programs and may starve the others.
     FixedPriority,
 }
 
+impl Policy {
+    /// Whether it matters who entered a parallel phase first.
+    fn has_seniority(self) -> bool {
+        matches!(self, Self::SeniorityAlone | Self::Seniority)
+    }
+}
+
 /// What one program gets.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProgramOutcome {
-    /// Its parallel to serial work.
-    pub ratio: Ratio,
+    /// What it does.
+    pub program: Program,
     /// Throughput alone on the machine, in core units.
     pub alone: f64,
     /// Throughput together with the others, in core units; 0 if it starves.
@@ -133,28 +90,47 @@ pub struct Outcome {
     pub programs: Vec<ProgramOutcome>,
     /// Throughput of all programs together, in core units.
     pub total: f64,
+    /// The share of core time that is idle, whatever the speed of the cores: the paper's idle time.
+    pub idle: f64,
 }
 
 impl Outcome {
-    fn new(machine: Machine, ratios: &[Ratio], together: &[f64]) -> Self {
-        let outcome = |(ratio, together): (&Ratio, &f64)| {
-            let alone = machine.alone(*ratio);
+    fn new(machine: Machine, programs: &[Program], together: &[f64], idle: f64) -> Self {
+        let outcome = |(program, together): (&Program, &f64)| {
+            let alone = machine.alone(program.clone());
             ProgramOutcome {
-                ratio: *ratio,
+                program: program.clone(),
                 alone,
                 together: *together,
                 speedup: together / alone,
             }
         };
         Self {
-            programs: ratios.iter().zip(together).map(outcome).collect(),
+            programs: programs.iter().zip(together).map(outcome).collect(),
             total: together.iter().sum(),
+            idle,
         }
     }
 
     /// The speedup of each program, in order.
     pub fn speedups(&self) -> Vec<f64> {
         self.programs.iter().map(|program| program.speedup).collect()
+    }
+
+    /// How evenly the programs are slowed down (eq. 3 for two, [`threadwise_metrics::fairness`]): 1 for one program, 0 if
+    /// one starves.
+    ///
+    /// # Errors
+    /// If a speedup is not finite.
+    pub fn fairness(&self) -> Result<f64, Error> {
+        let speedups = self.speedups();
+        if speedups.len() == 1 {
+            return Ok(1.0);
+        }
+        if speedups.contains(&0.0) {
+            return Ok(0.0);
+        }
+        Ok(threadwise_metrics::fairness(&speedups)?)
     }
 }
 
@@ -170,6 +146,18 @@ pub enum Error {
         /// What was given.
         asymmetry: f64,
     },
+    /// The speed of a kind of cores is out of range.
+    #[error("a core of speed {speed} is out of range: it must be above 0, and finite")]
+    Speed {
+        /// What was given.
+        speed: f64,
+    },
+    /// There are too many kinds of cores.
+    #[error("{kinds} speeds of cores are too many: at most {MAX_CORE_TYPES} kinds")]
+    CoreTypes {
+        /// How many were given.
+        kinds: usize,
+    },
     /// There is nothing to run.
     #[error("no programs: give the ratio of at least one")]
     NoPrograms,
@@ -178,6 +166,15 @@ pub enum Error {
         "{programs} programs are too many for the expectation: at most {MAX_EXPECTED_PROGRAMS}; play them out"
     )]
     TooManyPrograms {
+        /// How many were given.
+        programs: usize,
+    },
+    /// Programs of many phases have more joint phases than the equations are solved for.
+    #[error("these programs have too many joint phases for the expectation: play them out")]
+    TooManyStates,
+    /// The number of the paper's programs that run together is out of range.
+    #[error("{programs} programs at a time are out of range: 1 to 4 of the paper's nine ratios")]
+    Mixes {
         /// How many were given.
         programs: usize,
     },

@@ -3,19 +3,18 @@
 
 use serde::{Deserialize, Serialize};
 use threadwise_metrics::Summary;
-use threadwise_workload::Ratio;
-use threadwise_workload::synthetic::phases::MeanRound;
 use threadwise_workload::synthetic::{Distribution, Draws};
 
-use super::joint::{Joint, has_parallel_phases};
-use super::{Error, Machine, Outcome, Policy};
+use super::joint::Joint;
+use super::program::Load;
+use super::{Error, Machine, Outcome, Policy, Program};
 
 /// How long to play, and from which seed. Time is in mean phases: what one slow core takes for a phase of mean length.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Length {
     /// Seed of the phase lengths: the same seed gives the same result, bit for bit.
     pub seed: u64,
-    /// Distribution of the phase lengths; one draw scales both phases of a round, as in the synthetic benchmark.
+    /// Distribution of the phase lengths; one draw scales all phases of a round, as in the synthetic benchmark.
     pub distribution: Distribution,
     /// Batches whose means give the standard error; at least 2. One more is played before them and dropped.
     pub batches: u32,
@@ -48,14 +47,21 @@ pub struct Playout {
     pub length: Length,
 }
 
-/// Plays programs of these `ratios` out on `machine` under `policy`. All begin with a parallel phase (if they have
-/// any), in the order of the list.
+/// The seed of the draws of the program at this index, in a world of this seed.
+///
+/// Far apart, so that neighbouring seeds share no program's sequence (the step is 2^64 over the golden ratio).
+pub fn seed_of(seed: u64, program: usize) -> u64 {
+    seed.wrapping_add((program as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// Plays `programs` out on `machine` under `policy`. All begin with their first phase, which is parallel if a ratio has
+/// any such, in the order of the list.
 ///
 /// # Errors
 /// If there is no program or `length` is out of range.
-pub fn play_out(
+pub fn play_out<P: Clone + Into<Program>>(
     machine: Machine,
-    ratios: &[Ratio],
+    programs: &[P],
     policy: Policy,
     length: Length,
 ) -> Result<Playout, Error> {
@@ -64,7 +70,7 @@ pub fn play_out(
         batch_phases,
         ..
     } = length;
-    if ratios.is_empty() {
+    if programs.is_empty() {
         return Err(Error::NoPrograms);
     }
     if batches < 2 || !batch_phases.is_finite() || batch_phases <= 0.0 {
@@ -73,16 +79,19 @@ pub fn play_out(
             batch_phases,
         });
     }
-    let mut play = Play::new(machine, ratios, policy, length);
+    let programs: Vec<Program> = programs.iter().cloned().map(Into::into).collect();
+    let mut play = Play::new(machine, &programs, policy, length);
     play.advance(batch_phases);
-    let means: Vec<Vec<f64>> = (0..batches).map(|_| play.advance(batch_phases)).collect();
-    let summaries = (0..ratios.len())
-        .map(|program| Summary::of(&means.iter().map(|batch| batch[program]).collect::<Vec<_>>()))
+    let means: Vec<Meanwhile> = (0..batches).map(|_| play.advance(batch_phases)).collect();
+    let summary = |of: &dyn Fn(&Meanwhile) -> f64| Summary::of(&means.iter().map(of).collect::<Vec<_>>());
+    let summaries = (0..programs.len())
+        .map(|program| summary(&|batch| batch.throughputs[program]))
         .collect::<Result<Vec<_>, _>>()?;
-    let total = Summary::of(&means.iter().map(|batch| batch.iter().sum()).collect::<Vec<_>>())?;
+    let total = summary(&|batch| batch.throughputs.iter().sum())?;
+    let idle = summary(&|batch| batch.idle)?.mean;
     let together: Vec<f64> = summaries.iter().map(|summary| summary.mean).collect();
     Ok(Playout {
-        outcome: Outcome::new(machine, ratios, &together),
+        outcome: Outcome::new(machine, &programs, &together, idle),
         total_standard_error: standard_error(&total),
         standard_errors: summaries.iter().map(standard_error).collect(),
         length,
@@ -93,10 +102,16 @@ fn standard_error(summary: &Summary) -> f64 {
     summary.sd / (summary.n as f64).sqrt()
 }
 
+/// Means over some time.
+struct Meanwhile {
+    /// Of each program, in core units.
+    throughputs: Vec<f64>,
+    /// The share of core time that was idle.
+    idle: f64,
+}
+
 /// One program in the course of a playout.
-struct Program {
-    ratio: Ratio,
-    mean: MeanRound,
+struct Player {
     draws: Draws,
     /// The draw of the current round.
     scale: f64,
@@ -104,93 +119,83 @@ struct Program {
     left: f64,
 }
 
-impl Program {
-    /// Starts the next phase, which begins a round unless it is the serial one of a program that has both.
-    fn begin(&mut self, is_parallel: bool) {
-        if is_parallel || !has_parallel_phases(self.ratio) {
+impl Player {
+    /// Starts the phase of this index; the first begins a round.
+    fn begin(&mut self, phase: usize, loads: &[Load]) {
+        if phase == 0 {
             self.scale = self.draws.draw();
         }
-        self.left = self.scale
-            * if is_parallel {
-                self.mean.parallel
-            } else {
-                self.mean.serial
-            };
+        self.left = self.scale * loads[phase].work;
     }
 }
 
 struct Play {
     machine: Machine,
     policy: Policy,
+    /// The phases of each program.
+    loads: Vec<Vec<Load>>,
     joint: Joint,
-    programs: Vec<Program>,
+    players: Vec<Player>,
 }
 
 impl Play {
-    fn new(machine: Machine, ratios: &[Ratio], policy: Policy, length: Length) -> Self {
-        let joint = Joint::start(ratios);
-        let program = |(index, ratio): (usize, &Ratio)| {
-            // Far apart, so that neighbouring seeds share no program's sequence (the step is 2^64 over the golden ratio).
-            let seed = length
-                .seed
-                .wrapping_add((index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let draws = Draws::new(length.distribution, seed);
-            let mut program = Program {
-                ratio: *ratio,
-                mean: machine.mean_units(*ratio),
-                draws,
+    fn new(machine: Machine, programs: &[Program], policy: Policy, length: Length) -> Self {
+        let loads: Vec<Vec<Load>> = programs.iter().map(|program| program.loads(machine)).collect();
+        let player = |(index, loads): (usize, &Vec<Load>)| {
+            let mut player = Player {
+                draws: Draws::new(length.distribution, seed_of(length.seed, index)),
                 scale: 0.0,
                 left: 0.0,
             };
-            program.begin(joint.is_parallel(index));
-            program
+            player.begin(0, loads);
+            player
         };
-        let programs = ratios.iter().enumerate().map(program).collect();
         Self {
             machine,
             policy,
-            joint,
-            programs,
+            joint: Joint::start(&loads),
+            players: loads.iter().enumerate().map(player).collect(),
+            loads,
         }
     }
 
-    /// Plays for `time` and returns the mean throughput of each program meanwhile, in core units.
-    fn advance(&mut self, time: f64) -> Vec<f64> {
-        let mut work = vec![0.0; self.programs.len()];
+    /// Plays for `time` and returns the means meanwhile.
+    fn advance(&mut self, time: f64) -> Meanwhile {
+        let mut work = vec![0.0; self.players.len()];
+        let mut idle = 0.0;
         let mut rest = time;
         while rest > 0.0 {
-            let speeds = self.joint.speeds(self.machine, self.policy);
+            let speeds = self.joint.speeds(self.machine, &self.loads, self.policy);
             let ends: Vec<f64> = self
-                .programs
+                .players
                 .iter()
-                .zip(&speeds)
-                .map(|(program, speed)| ends_in(program, *speed))
+                .zip(&speeds.of)
+                .map(|(player, speed)| ends_in(player, *speed))
                 .collect();
             let step = ends.iter().copied().fold(rest, f64::min);
-            for (index, program) in self.programs.iter_mut().enumerate() {
-                work[index] += speeds[index] * step;
-                program.left = (program.left - speeds[index] * step).max(0.0);
+            for (index, player) in self.players.iter_mut().enumerate() {
+                work[index] += speeds.of[index] * step;
+                player.left = (player.left - speeds.of[index] * step).max(0.0);
             }
+            idle += f64::from(speeds.idle_cores) * step;
             // Simultaneous ends are taken in the order of the list.
             for index in (0..ends.len()).filter(|index| ends[*index] <= step) {
-                self.end_phase(index);
+                self.joint.end_phase(index, &self.loads[index]);
+                self.players[index].begin(self.joint.phase(index), &self.loads[index]);
             }
             rest -= step;
         }
-        work.iter().map(|work| work / time).collect()
-    }
-
-    fn end_phase(&mut self, index: usize) {
-        let program = &mut self.programs[index];
-        self.joint.end_phase(index, program.ratio);
-        program.begin(self.joint.is_parallel(index));
+        Meanwhile {
+            throughputs: work.iter().map(|work| work / time).collect(),
+            idle: idle / time / f64::from(self.machine.cores()),
+        }
     }
 }
 
-/// The time until the phase of `program` ends at `speed`.
-fn ends_in(program: &Program, speed: f64) -> f64 {
+/// The time until the player's phase ends at `speed`.
+fn ends_in(player: &Player, speed: f64) -> f64 {
     if speed > 0.0 {
-        program.left / speed
+        player.left / speed
     } else {
         f64::INFINITY
     }
@@ -198,12 +203,14 @@ fn ends_in(program: &Program, speed: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::expectation;
+    use threadwise_workload::Ratio;
+
+    use super::super::{average, long_run};
     use super::*;
 
     fn total(ratios: [&str; 2], policy: Policy, distribution: Distribution) -> f64 {
         let machine = Machine::new(8, 1.0).unwrap();
-        let ratios = ratios.map(|ratio| ratio.parse().unwrap());
+        let ratios = ratios.map(|ratio| ratio.parse::<Ratio>().unwrap());
         let length = Length {
             distribution,
             ..Length::default()
@@ -244,34 +251,34 @@ mod tests {
         assert!((exponential - 7.10).abs() < 0.03, "{exponential}");
     }
 
-    /// The mean gain over phases unknown of the 45 pairs of the paper's nine ratios, in per cent.
-    fn mean_gain_percent(asymmetry: f64, policy: Policy) -> f64 {
-        let machine = Machine::new(8, asymmetry).unwrap();
-        let ratios = ["inf:1", "8:1", "4:1", "2:1", "1:1", "1:2", "1:4", "1:8", "1:inf"]
-            .map(|text| text.parse().unwrap());
+    /// The reference values of the design for the 45 pairs of the paper's nine ratios, which are those of seniority by
+    /// entry: mean gain over phases unknown (Tables 1 and 2), and over who does not see the fast core either.
+    #[test]
+    fn seniority_over_all_pairs_of_the_paper() {
         let length = Length {
             batches: 10,
             batch_phases: 1000.0,
             ..Length::default()
         };
-        let mut gains = Vec::new();
-        for (index, first) in ratios.iter().enumerate() {
-            for second in &ratios[index..] {
-                let pair = [*first, *second];
-                let baseline = expectation(machine, &pair, Policy::PhasesUnknown).unwrap().total;
-                gains.push(play_out(machine, &pair, policy, length).unwrap().outcome.total / baseline - 1.0);
-            }
-        }
-        assert_eq!(gains.len(), 45);
-        100.0 * gains.iter().sum::<f64>() / gains.len() as f64
-    }
-
-    /// The reference values of the design for all pairs, which are those of seniority by entry.
-    #[test]
-    fn seniority_over_all_pairs_of_the_paper() {
-        for (asymmetry, percent) in [(1.0, 2.1), (2.0, 4.1)] {
-            let gain = mean_gain_percent(asymmetry, Policy::Seniority);
-            assert!((gain - percent).abs() < 0.25, "a = {asymmetry}: {gain} %");
+        for (asymmetry, over, percent) in [
+            (1.0, Policy::PhasesUnknown, 2.1),
+            (2.0, Policy::PhasesUnknown, 4.1),
+            (2.0, Policy::SpeedsUnknown, 11.4),
+        ] {
+            let machine = Machine::new(8, asymmetry).unwrap();
+            let total = |policy| -> Vec<f64> {
+                let all = super::super::mixes(2).unwrap();
+                let total = |pair: &Vec<Ratio>| long_run(machine, pair, policy, length).unwrap().total;
+                all.iter().map(total).collect()
+            };
+            let gains = total(Policy::Seniority).into_iter().zip(total(over));
+            let mean = 100.0 * gains.map(|(with, without)| with / without - 1.0).sum::<f64>() / 45.0;
+            assert!(
+                (mean - percent).abs() < 0.25,
+                "a = {asymmetry}, {over:?}: {mean} %"
+            );
+            let found = average(machine, 2, Policy::Seniority, over, length).unwrap();
+            assert!((100.0 * found.gain - mean).abs() < 1e-9 && found.nr_mixes == 45);
         }
     }
 

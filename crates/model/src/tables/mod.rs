@@ -3,23 +3,18 @@
 //!
 //! What each of several programs gets in each joint phase, relative to running alone ([`Speedup`]), and what follows
 //! for fairness. All values are rational numbers of n (cores), a (how much faster one of them is) and k (programs).
-//! The equations stand at the functions that compute them:
-//!
-//! | equations | where |
-//! |---|---|
-//! | 1 | [`threadwise_workload::Ratio`] |
-//! | 2 to 5 | [`threadwise_metrics`]: speedup, fairness, jitter |
-//! | 6, 7 | [`Machine::serial`], [`Machine::parallel`] |
-//! | 8 to 19, Tables 1, 2, 5 | [`Machine::speedup`] |
-//! | 20 to 23, Table 3 | [`Machine::fairness_bound`] |
-//! | Tables 4, 6 | [`Machine::speedup_among`] |
-//!
-//! [`Table`] has them as rows of cells.
+//! [`Table`] has them as rows of cells, [`Equation`] by the paper's numbers; the crate's first page says where each is
+//! computed.
 
+mod beside;
 mod cells;
+mod equations;
+pub mod measured;
 mod speedup;
 
+pub use beside::Others;
 pub use cells::{Cell, Row, Table};
+pub use equations::{EQUATIONS, Equation};
 pub use num_rational::BigRational as Rational;
 pub use speedup::{Fairness, Joint, Machine, Phase, Scheduler, Speedup};
 
@@ -53,6 +48,32 @@ pub enum Error {
     NoTable {
         /// What was asked for.
         table: u32,
+    },
+    /// There are 23.
+    #[error("there is no equation {equation}: the paper has 1 to 23")]
+    NoEquation {
+        /// What was asked for.
+        equation: u32,
+    },
+    /// It is about measured or given quantities.
+    #[error("equation {equation} is about values that are measured or given, not about n and a: give them")]
+    NeedsValues {
+        /// Its number.
+        equation: u32,
+    },
+    /// It is about n and a.
+    #[error("equation {equation} is about n and a and takes no values: only 1 to 5 do")]
+    TakesNoValues {
+        /// Its number.
+        equation: u32,
+    },
+    /// The number of values is wrong, or one is not above 0.
+    #[error("equation {equation} takes {takes}, each above 0")]
+    Values {
+        /// Its number.
+        equation: u32,
+        /// What is expected.
+        takes: &'static str,
     },
     /// It is about equal cores.
     #[error("table 2 is table 1 for equal cores: ask for table 1, or leave the asymmetry at 1")]

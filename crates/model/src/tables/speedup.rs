@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Equations 6 to 23, and Tables 4 and 6.
+//! Equations 6 to 23 and Tables 1 to 6, as functions of n, a and k.
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::One;
 
-use super::Error;
+use super::{Error, Others};
 
 /// The machine of section VI: n cores, one of which is faster by the factor a.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,8 +66,12 @@ pub enum Fairness {
     BothParallel,
 }
 
-fn number(value: u32) -> BigRational {
+pub(super) fn number(value: u32) -> BigRational {
     BigRational::from_integer(BigInt::from(value))
+}
+
+fn smaller_over_larger(x: BigRational, y: BigRational) -> BigRational {
+    if x < y { x / y } else { y / x }
 }
 
 fn fraction(above: u32, below: u32) -> BigRational {
@@ -120,6 +124,11 @@ impl Machine {
             n: number(cores),
             a: asymmetry,
         })
+    }
+
+    /// The number of cores, n.
+    pub fn cores(&self) -> u32 {
+        self.cores
     }
 
     /// Whether all cores are equal.
@@ -184,18 +193,55 @@ impl Machine {
     /// A lower bound for the fairness between two programs without knowledge of phases (eqs. 20 to 23, Table 3).
     pub fn fairness_bound(&self, of: Fairness) -> BigRational {
         let [ss, sp, ps, pp] = Joint::ALL.map(|joint| self.speedup(joint, Scheduler::Baseline));
-        let smaller_first = |x: BigRational, y: BigRational| if x < y { x / y } else { y / x };
         match of {
-            Fairness::BothSerial => smaller_first(ss.min, ss.max),
-            Fairness::SerialLoses => smaller_first(sp.min, ps.max),
-            Fairness::ParallelLoses => smaller_first(ps.min, sp.max),
-            Fairness::BothParallel => smaller_first(pp.min, pp.max),
+            Fairness::BothSerial => smaller_over_larger(ss.min, ss.max),
+            Fairness::SerialLoses => smaller_over_larger(sp.min, ps.max),
+            Fairness::ParallelLoses => smaller_over_larger(ps.min, sp.max),
+            Fairness::BothParallel => smaller_over_larger(pp.min, pp.max),
         }
+    }
+
+    /// The same bound for k programs: all serial, all parallel, or one serial among parallel ones.
+    ///
+    /// # Errors
+    /// If `programs` is not 2 to n.
+    pub fn fairness_bound_among(&self, of: Fairness, programs: u32) -> Result<BigRational, Error> {
+        self.check_programs(programs)?;
+        let beside = |phase, serial, parallel| {
+            self.speedup_beside(phase, Others { serial, parallel }, Scheduler::Baseline)
+        };
+        let serial = beside(Phase::Serial, 0, programs - 1)?;
+        let parallel = beside(Phase::Parallel, 1, programs - 2)?;
+        let (x, y) = match of {
+            Fairness::BothSerial => {
+                let all = beside(Phase::Serial, programs - 1, 0)?;
+                (all.min, all.max)
+            }
+            Fairness::SerialLoses => (serial.min, parallel.max),
+            Fairness::ParallelLoses => (parallel.min, serial.max),
+            Fairness::BothParallel => {
+                let all = beside(Phase::Parallel, 0, programs - 1)?;
+                (all.min, all.max)
+            }
+        };
+        Ok(smaller_over_larger(x, y))
+    }
+
+    /// Tables 4 and 6 are about 2 to n programs.
+    pub(super) fn check_programs(&self, programs: u32) -> Result<(), Error> {
+        if (2..=self.cores).contains(&programs) {
+            return Ok(());
+        }
+        Err(Error::Programs {
+            programs,
+            cores: self.cores,
+        })
     }
 
     /// The worst and the best speedup of a program in this phase beside k - 1 others, whatever those do (Tables 4 and
     /// 6, which give no average). `programs` is k, 2 to n. With [`Scheduler::Proposed`] the best of a parallel program is
-    /// that beside serial ones, as printed; on machines where 2a > n it has more beside parallel ones (Table 5).
+    /// that beside serial ones, as printed; where a - 1 > (n-k)(k-1)/k it has more beside parallel ones, with k threads on
+    /// the large core: (a + (n-k)/k)/(n-1+a), for two programs as in Table 5.
     ///
     /// # Errors
     /// If `programs` is out of range.
@@ -205,12 +251,7 @@ impl Machine {
         phase: Phase,
         scheduler: Scheduler,
     ) -> Result<(BigRational, BigRational), Error> {
-        if !(2..=self.cores).contains(&programs) {
-            return Err(Error::Programs {
-                programs,
-                cores: self.cores,
-            });
-        }
+        self.check_programs(programs)?;
         let (n, a, k, all) = (&self.n, &self.a, number(programs), self.parallel());
         Ok(match (phase, scheduler) {
             // All k threads on one small core, or alone on the large one.
