@@ -28,7 +28,10 @@ fn every_command_explains_itself() {
         &["lab", "serve"],
         &["sim", "run"],
         &["model", "table"],
+        &["model", "equation"],
         &["model", "joint"],
+        &["model", "pairs"],
+        &["model", "means"],
         &["place", "count"],
         &["place", "list"],
         &["place", "sample"],
@@ -229,54 +232,6 @@ fn setup_says_what_to_install_where_it_cannot() {
     };
     assert!(said.contains(expected), "{said}");
     assert!(!text(&not_root.stdout).contains("apt-get was run"));
-}
-
-#[test]
-fn model_prints_tables_exactly_and_refuses_what_they_are_not_about() {
-    let json = |args: &[&str]| -> serde_json::Value {
-        let output = threadwise(&[&["model"], args, &["--format", "json"]].concat());
-        assert!(output.status.success(), "{}", text(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
-    };
-    let table = json(&["table", "1", "--cores", "8", "--asymmetry", "1.5"]);
-    assert_eq!(table["schema"], "threadwise.model.table/1");
-    let cell = &table["rows"][1]["cells"][1];
-    assert_eq!(
-        (&cell["column"], &cell["exact"]),
-        (&"avg".into(), &"17/27".into())
-    );
-    assert_eq!(table["asymmetry"], "3/2");
-    for (args, said) in [
-        (&["table", "7"][..], "no table 7"),
-        (&["table", "2", "--asymmetry", "2"], "equal cores"),
-        (&["table", "1", "--asymmetry", "2.5"], "1 (equal cores) to 2"),
-        (&["table", "4", "--programs", "9"], "2 to 8"),
-        (&["table", "1", "--asymmetry", "1/0"], "is no number"),
-        (&["table", "1", "--asymmetry", "1.x"], "is no number"),
-        (&["joint", "1:1", "--cores", "0"], "0 cores"),
-        (&["table", "1", "--programs", "3"], "4 and 6"),
-        (&["joint", "1:1", "--asymmetry", "1e6"], "1 (equal cores) to 64"),
-        (&["joint"], "required"),
-    ] {
-        let wrong = threadwise(&[&["model"], args].concat());
-        assert_eq!(wrong.status.code(), Some(2), "{args:?}");
-        assert!(
-            text(&wrong.stderr).contains(said),
-            "{args:?}: {}",
-            text(&wrong.stderr)
-        );
-    }
-    let starved = json(&["joint", "--cores", "2", "1:inf", "1:inf", "1:1"]);
-    assert_eq!(
-        starved["policies"][1]["fairness"], 0.0,
-        "serial boost with as many serial programs as cores"
-    );
-    let joint = json(&["joint", "1:1", "1:1"]);
-    let policies = joint["policies"].as_array().unwrap();
-    let number = |policy: usize, field: &str| policies[policy][field].as_f64().unwrap();
-    assert_eq!(policies.len(), 3);
-    assert!(number(2, "gain") > number(1, "gain") && number(1, "gain") > 0.005);
-    assert!(number(2, "idle") < number(0, "idle") && number(0, "fairness") > 0.98);
 }
 
 /// The experiment in the repository, in short.

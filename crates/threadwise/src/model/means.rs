@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `threadwise model means`.
+
+use anyhow::Result;
+use serde::Serialize;
+use threadwise_model::fluid::{self, Average, Length, Policy};
+
+use super::options::Cores;
+use super::{POLICIES, lines, name, percent};
+use crate::Format;
+
+/// Options of `threadwise model means`.
+#[derive(clap::Args)]
+pub struct Options {
+    #[command(flatten)]
+    cores: Cores,
+
+    /// Programs that run together, k: 1 to 4
+    #[arg(long, visible_alias = "programs", default_value_t = 2)]
+    apps: usize,
+
+    /// What gains are over
+    #[arg(long, value_enum, default_value_t = Policy::PhasesUnknown)]
+    baseline: Policy,
+
+    /// The seed of the lengths of phases, for policies with seniority
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+/// What is played out for each mix: the mean over many mixes needs less than one mix alone.
+pub fn length(seed: u64) -> Length {
+    Length {
+        seed,
+        batches: 10,
+        batch_phases: 1000.0,
+        ..Length::default()
+    }
+}
+
+/// The means under one policy.
+#[derive(Serialize)]
+struct Row {
+    policy: Policy,
+    #[serde(flatten)]
+    average: Average,
+}
+
+pub fn run(options: &Options) -> Result<()> {
+    let machine = options.cores.machine()?;
+    let row = |policy| -> Result<Row> {
+        let average = fluid::average(
+            machine,
+            options.apps,
+            policy,
+            options.baseline,
+            length(options.seed),
+        )?;
+        Ok(Row { policy, average })
+    };
+    let rows = POLICIES.into_iter().map(row).collect::<Result<Vec<_>>>()?;
+    if options.format == Format::Json {
+        let json = serde_json::json!({
+            "schema": "threadwise.model.means/1",
+            "machine": machine.to_string(),
+            "cores": machine.cores(),
+            "asymmetry": machine.asymmetry(),
+            "programs": options.apps,
+            "baseline": options.baseline,
+            "seed": options.seed,
+            "policies": rows,
+        });
+        println!("{}", serde_json::to_string_pretty(&json)?);
+        return Ok(());
+    }
+    println!(
+        "{machine}, {} mixes of {} of the ratios {} [computed]",
+        rows[0].average.nr_mixes,
+        options.apps,
+        fluid::PAPER_RATIOS.join(" ")
+    );
+    let header = ["policy", "slow cores' worth", "gain", "idle", "fairness"];
+    let cells = rows.iter().map(|Row { policy, average }| {
+        vec![
+            name(*policy),
+            format!("{:.3}", average.total),
+            format!("{:+.2} %", (1e4 * average.gain).round() / 100.0 + 0.0),
+            format!("{:.1} %", percent(average.idle)),
+            format!("{:.3}", average.fairness),
+        ]
+    });
+    println!("{}", lines(&header, cells));
+    println!(
+        "Gain: over {}, mix by mix. Idle: the share of core time.",
+        name(options.baseline)
+    );
+    Ok(())
+}
