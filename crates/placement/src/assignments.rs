@@ -13,81 +13,56 @@ struct Occupancy<'t> {
     tree: &'t Tree,
     /// Threads on each node.
     threads: Vec<u16>,
-    /// Of each class how many nodes have a thread; in a canonical assignment these are its first.
-    touched: Vec<u16>,
+    /// For each node where a thread may go as soon as the node has one: onto its next sibling of the same shape.
+    opens: Vec<Vec<Leaf>>,
 }
 
 impl<'t> Occupancy<'t> {
     fn new(tree: &'t Tree) -> Self {
+        let mut opens = vec![Vec::new(); tree.nodes.len()];
+        for class in tree.nodes.iter().flat_map(|node| &node.classes) {
+            for pair in class.nodes.windows(2) {
+                add_first_places(tree, pair[1], &mut opens[pair[0]]);
+            }
+        }
         Occupancy {
             tree,
             threads: vec![0; tree.nodes.len()],
-            touched: vec![0; tree.nr_classes],
+            opens,
         }
     }
 
-    fn place(&mut self, leaf: Leaf) {
+    /// Places a thread on one of `places`, where it may go. Writes into `after` where the next one may, both ascending.
+    fn place(&mut self, leaf: Leaf, places: &[Leaf], after: &mut Vec<Leaf>) {
+        after.clear();
+        after.extend(places.iter().filter(|&&place| place != leaf));
         for &node in &self.tree.paths[usize::from(leaf)] {
             if self.threads[node] == 0 {
-                self.touched[self.tree.nodes[node].class_id] += 1;
+                for &opened in &self.opens[node] {
+                    let at = after.partition_point(|&place| place < opened);
+                    after.insert(at, opened);
+                }
             }
             self.threads[node] += 1;
         }
-        self.threads[ROOT] += 1;
     }
 
     /// Undoes the last [`Occupancy::place`].
     fn remove(&mut self, leaf: Leaf) {
         for &node in &self.tree.paths[usize::from(leaf)] {
             self.threads[node] -= 1;
-            if self.threads[node] == 0 {
-                self.touched[self.tree.nodes[node].class_id] -= 1;
-            }
         }
-        self.threads[ROOT] -= 1;
-    }
-
-    /// The first leaf from `from` on below `node` where the next thread may be placed.
-    fn next(&self, node: usize, from: usize) -> Option<Leaf> {
-        let at = &self.tree.nodes[node];
-        let nr_leaves = at.leaves.end - at.leaves.start;
-        if from >= at.leaves.end || usize::from(self.threads[node]) == nr_leaves {
-            return None;
-        }
-        if at.classes.is_empty() {
-            return Some(at.leaves.start as Leaf);
-        }
-        for class in &at.classes {
-            let start = self.tree.nodes[class.nodes[0]].leaves.start;
-            let first = from.saturating_sub(start) / class.size;
-            let end = (usize::from(self.touched[class.id]) + 1).min(class.nodes.len());
-            for &child in class.nodes.get(first..end).unwrap_or_default() {
-                if let Some(leaf) = self.next(child, from) {
-                    return Some(leaf);
-                }
-            }
-        }
-        None
     }
 }
 
-impl Occupancy<'_> {
-    /// All leaves below `node` where the next thread may be placed, ascending.
-    fn collect(&self, node: usize, found: &mut Vec<Leaf>) {
-        let at = &self.tree.nodes[node];
-        let nr_leaves = at.leaves.end - at.leaves.start;
-        if usize::from(self.threads[node]) == nr_leaves {
-            return;
-        }
-        if at.classes.is_empty() {
-            found.push(at.leaves.start as Leaf);
-        }
-        for class in &at.classes {
-            let end = (usize::from(self.touched[class.id]) + 1).min(class.nodes.len());
-            class.nodes[..end]
-                .iter()
-                .for_each(|&child| self.collect(child, found));
-        }
+/// The leaves below a node without threads where a thread may be placed, ascending.
+fn add_first_places(tree: &Tree, node: usize, places: &mut Vec<Leaf>) {
+    let at = &tree.nodes[node];
+    if at.classes.is_empty() {
+        places.push(at.leaves.start as Leaf);
+    }
+    for class in &at.classes {
+        add_first_places(tree, class.nodes[0], places);
     }
 }
 
@@ -95,11 +70,13 @@ impl Occupancy<'_> {
 /// first thread's leaf.
 pub struct Assignments<'t> {
     occupancy: Occupancy<'t>,
+    /// Where each thread may go, given those before it, ascending.
+    places: Vec<Vec<Leaf>>,
+    /// For each thread which of its places it has; for the last one which is next. As all threads fit, each has one.
+    chosen: Vec<usize>,
     placed: Vec<Leaf>,
-    nr_threads: usize,
+    last: usize,
     begun: bool,
-    /// Where the last thread may still go, the next one last. It is not counted among the occupancy.
-    left: Vec<Leaf>,
 }
 
 impl<'t> Assignments<'t> {
@@ -109,12 +86,15 @@ impl<'t> Assignments<'t> {
     /// [`Error::Zero`] and [`Error::TooManyThreads`].
     pub fn new(tree: &'t Tree, nr_threads: usize) -> Result<Self, Error> {
         check_fit(tree, nr_threads)?;
+        let mut places = vec![Vec::new(); nr_threads];
+        add_first_places(tree, ROOT, &mut places[0]);
         Ok(Assignments {
             occupancy: Occupancy::new(tree),
+            places,
+            chosen: vec![0; nr_threads],
             placed: Vec::with_capacity(nr_threads),
-            nr_threads,
+            last: nr_threads - 1,
             begun: false,
-            left: Vec::new(),
         })
     }
 
@@ -125,40 +105,51 @@ impl<'t> Assignments<'t> {
 
     /// Goes to the next one. Says which threads have moved: all from this one on. None at the end.
     pub fn advance(&mut self) -> Option<usize> {
-        let last = self.nr_threads - 1;
-        if let Some(leaf) = self.left.pop() {
-            self.placed[last] = leaf;
-            return Some(last);
+        let mut first_moved = self.last;
+        if !self.begun || self.chosen[self.last] == self.places[self.last].len() {
+            first_moved = self.advance_all_but_last()?;
         }
-        let mut from = 0;
-        if self.begun {
-            self.placed.pop()?;
-            from = self.take_back()?;
-        }
-        self.begun = true;
-        let mut first_moved = self.placed.len();
-        while self.placed.len() < last {
-            match self.occupancy.next(ROOT, from) {
-                Some(leaf) => {
-                    self.occupancy.place(leaf);
-                    self.placed.push(leaf);
-                    from = 0;
-                }
-                None => from = self.take_back()?,
-            }
-            first_moved = first_moved.min(self.placed.len().saturating_sub(1));
-        }
-        self.occupancy.collect(ROOT, &mut self.left);
-        self.left.reverse();
-        self.placed.push(self.left.pop()?);
+        self.placed.truncate(self.last);
+        self.placed.push(self.places[self.last][self.chosen[self.last]]);
+        self.chosen[self.last] += 1;
         Some(first_moved)
     }
 
-    /// Takes the last counted thread back; its next place is to be sought from the leaf that is returned.
-    fn take_back(&mut self) -> Option<usize> {
-        let leaf = self.placed.pop()?;
-        self.occupancy.remove(leaf);
-        Some(usize::from(leaf) + 1)
+    /// Goes to the next placement of all threads but the last, which [`Assignments::current`] then has, and whose
+    /// continuations [`Assignments::last_places`]. Says which threads have moved, as [`Assignments::advance`].
+    pub fn advance_all_but_last(&mut self) -> Option<usize> {
+        self.placed.truncate(self.last);
+        if self.begun {
+            self.take_back()?;
+        }
+        self.begun = true;
+        let first_moved = self.placed.len();
+        for thread in first_moved..self.last {
+            let (before, after) = self.places.split_at_mut(thread + 1);
+            let leaf = before[thread][self.chosen[thread]];
+            self.occupancy.place(leaf, &before[thread], &mut after[0]);
+            self.placed.push(leaf);
+            self.chosen[thread + 1] = 0;
+        }
+        Some(first_moved)
+    }
+
+    /// Where the last thread may go beside the others, ascending.
+    pub fn last_places(&self) -> &[Leaf] {
+        &self.places[self.last]
+    }
+
+    /// Takes threads back until one has another place to go to, and chooses that. None if no thread has.
+    fn take_back(&mut self) -> Option<()> {
+        loop {
+            let leaf = self.placed.pop()?;
+            self.occupancy.remove(leaf);
+            let thread = self.placed.len();
+            self.chosen[thread] += 1;
+            if self.chosen[thread] < self.places[thread].len() {
+                return Some(());
+            }
+        }
     }
 }
 

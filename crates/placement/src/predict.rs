@@ -31,13 +31,11 @@ pub enum Reading {
 pub struct Predictor<'t> {
     tables: &'t Tables,
     layouts: &'t Layouts<'t>,
-    scope: &'t Scope,
     reading: Reading,
     nr_roles: usize,
     canonical: Canonical<'t>,
     scratch: Vec<Leaf>,
-    /// The weight of each leaf's digit.
-    weights: Vec<u64>,
+    seats: Vec<Seat>,
     /// By kind of member.
     slowdowns: Vec<Known>,
     bases: Known,
@@ -57,6 +55,21 @@ pub struct Predictor<'t> {
     base: Vec<f64>,
     performance: Vec<f64>,
 }
+
+/// A leaf as predictions need it.
+struct Seat {
+    member: usize,
+    /// The kind of the member, how many leaves it has, and which of them this is.
+    kind: usize,
+    nr_leaves: u64,
+    at: u64,
+    /// Of its digit.
+    weight: u64,
+}
+
+/// The member of a thread that is placed nowhere, and its leaf, which no machine has.
+const NOWHERE: usize = usize::MAX;
+const NO_LEAF: Leaf = Leaf::MAX;
 
 /// What has been looked up, by number. With 24 bits: no measurement has more.
 struct Known {
@@ -117,19 +130,25 @@ impl<'t> Predictor<'t> {
                 max: (64.0 / (base as f64).log2()) as usize - 1,
             });
         }
-        let weight = |leaf: usize| {
-            let start = scope.members()[scope.member_of(leaf as Leaf)].start;
-            base.pow((leaf - start) as u32)
+        let seat = |leaf: usize| {
+            let member = scope.member_of(leaf as Leaf);
+            let leaves = &scope.members()[member];
+            Seat {
+                member,
+                kind: layouts.kind(member),
+                nr_leaves: leaves.len() as u64,
+                at: (leaf - leaves.start) as u64,
+                weight: base.pow((leaf - leaves.start) as u32),
+            }
         };
         Ok(Predictor {
             tables,
             layouts,
-            scope,
             reading,
             nr_roles,
             canonical: Canonical::new(tree),
             scratch: Vec::new(),
-            weights: (0..tree.nr_leaves()).map(weight).collect(),
+            seats: (0..tree.nr_leaves()).map(seat).collect(),
             slowdowns: (0..layouts.nr_kinds())
                 .map(|kind| Known::new(contents_of(kind)))
                 .collect(),
@@ -164,26 +183,97 @@ impl<'t> Predictor<'t> {
         if self.placed.len() == placed.len() {
             self.move_from(placed, first);
         } else {
-            self.begin(placed);
+            self.begin(placed.len());
+            self.move_from(placed, 0);
         }
         self.performance.iter().sum()
     }
 
-    fn begin(&mut self, placed: &[Leaf]) {
-        let nr_instances = placed.len() / self.nr_roles;
+    /// Of the assignment that was predicted last: the sum of all threads' slowdowns.
+    pub fn sum_of_slowdowns(&self) -> f64 {
+        self.slowdown.iter().sum()
+    }
+
+    /// Predicts each assignment that has the last thread on one of `places` and the others on `placed`, and says what:
+    /// what all have in common is computed once. The threads before `first` are placed as they were the last time.
+    pub fn predict_each(
+        &mut self,
+        placed: &[Leaf],
+        first: usize,
+        places: &[Leaf],
+        mut see: impl FnMut(&[Leaf], f64),
+    ) {
+        let last = placed.len();
+        let mut first = first;
+        if self.placed.len() != last + 1 {
+            self.begin(last + 1);
+            first = 0;
+        }
+        self.nr_predictions += 1;
+        self.lift(last);
+        (first..last).for_each(|nr| self.move_to(nr, placed[nr]));
+        self.compute(self.instances[first]);
+        let others = self.performance[..self.instances[last]].iter().sum();
+        for &leaf in places {
+            self.put(last, leaf);
+            let performance = self.with_last(others);
+            see(&self.placed, performance);
+            self.lift(last);
+        }
+    }
+
+    /// The performance with the last thread where it was put, where nothing else was computed with it. Without it the
+    /// instances before its own do `others`.
+    fn with_last(&mut self, others: f64) -> f64 {
+        let last = self.placed.len() - 1;
+        let (own, member) = (self.instances[last], self.members[last]);
+        let alone = self.digits[last] * self.seats[usize::from(self.placed[last])].weight;
+        let mut performance = others;
+        if self.contents[member] != alone {
+            performance = (0..own)
+                .map(|instance| self.performance_with(instance, member))
+                .sum();
+        }
+        let base = self.base_of(own * self.nr_roles);
+        performance + base / self.largest_with(own, member)
+    }
+
+    /// Of a complete instance, where only a member of the scope has changed.
+    fn performance_with(&mut self, instance: usize, member: usize) -> f64 {
+        let first = instance * self.nr_roles;
+        if self.members[first..first + self.nr_roles].contains(&member) {
+            self.base[instance] / self.largest_with(instance, member)
+        } else {
+            self.performance[instance]
+        }
+    }
+
+    fn largest_with(&mut self, instance: usize, member: usize) -> f64 {
+        let first = instance * self.nr_roles;
+        (first..first + self.nr_roles).fold(f64::NEG_INFINITY, |largest, nr| {
+            larger(
+                largest,
+                match self.members[nr] == member {
+                    true => self.slowdown_of(first, nr),
+                    false => self.slowdown[nr],
+                },
+            )
+        })
+    }
+
+    /// Forgets the last assignment; so many threads are placed nowhere.
+    fn begin(&mut self, nr_threads: usize) {
+        let nr_instances = nr_threads / self.nr_roles;
         self.contents.fill(0);
-        self.placed = vec![0; placed.len()];
-        self.members = vec![0; placed.len()];
-        self.instances = (0..placed.len()).map(|nr| nr / self.nr_roles).collect();
-        self.digits = (0..placed.len())
+        self.placed = vec![NO_LEAF; nr_threads];
+        self.members = vec![NOWHERE; nr_threads];
+        self.instances = (0..nr_threads).map(|nr| nr / self.nr_roles).collect();
+        self.digits = (0..nr_threads)
             .map(|nr| (nr % self.nr_roles) as u64 + 1)
             .collect();
-        self.slowdown = vec![f64::NAN; placed.len()];
+        self.slowdown = vec![f64::NAN; nr_threads];
         self.base = vec![f64::NAN; nr_instances];
         self.performance = vec![f64::NAN; nr_instances];
-        self.nr_predictions += 1;
-        (0..placed.len()).for_each(|nr| self.put(nr, placed[nr]));
-        self.compute(0);
     }
 
     fn move_from(&mut self, placed: &[Leaf], first: usize) {
@@ -191,51 +281,64 @@ impl<'t> Predictor<'t> {
             return;
         }
         self.nr_predictions += 1;
-        for (nr, &leaf) in placed.iter().enumerate().skip(first) {
-            if self.placed[nr] != leaf {
-                let member = self.members[nr];
-                let taken = self.digits[nr] * self.weight(self.placed[nr]);
-                self.contents[member] = self.contents[member].wrapping_sub(taken);
-                self.changed[member] = self.nr_predictions;
-                self.put(nr, leaf);
-            }
-        }
+        (first..placed.len()).for_each(|nr| self.move_to(nr, placed[nr]));
         self.compute(self.instances[first]);
+    }
+
+    fn move_to(&mut self, nr: usize, leaf: Leaf) {
+        if self.placed[nr] != leaf {
+            self.lift(nr);
+            self.put(nr, leaf);
+            self.changed[self.members[nr]] = self.nr_predictions;
+        }
+    }
+
+    /// Takes a thread off its leaf, if it has one.
+    fn lift(&mut self, nr: usize) {
+        let (leaf, member) = (self.placed[nr], self.members[nr]);
+        if member != NOWHERE {
+            let taken = self.digits[nr] * self.seats[usize::from(leaf)].weight;
+            self.contents[member] = self.contents[member].wrapping_sub(taken);
+            self.changed[member] = self.nr_predictions;
+            (self.placed[nr], self.members[nr]) = (NO_LEAF, NOWHERE);
+        }
     }
 
     /// Puts a thread on a leaf. Two may be on one for a moment: digits carry over, and back when the other leaves.
     fn put(&mut self, nr: usize, leaf: Leaf) {
-        let member = self.scope.member_of(leaf);
+        let seat = &self.seats[usize::from(leaf)];
         self.placed[nr] = leaf;
-        self.members[nr] = member;
-        self.contents[member] = self.contents[member].wrapping_add(self.digits[nr] * self.weight(leaf));
-        self.changed[member] = self.nr_predictions;
+        self.members[nr] = seat.member;
+        self.contents[seat.member] = self.contents[seat.member].wrapping_add(self.digits[nr] * seat.weight);
     }
 
-    /// Computes what has changed. No thread of an instance before `moved` has moved.
+    /// Computes what has changed. No thread of an instance before `moved` has moved. An instance whose last thread is
+    /// placed nowhere has neither base nor performance.
     fn compute(&mut self, moved: usize) {
         let mut first = 0;
         for instance in 0..self.base.len() {
+            let threads = first..first + self.nr_roles;
+            let is_whole = self.members[threads.end - 1] != NOWHERE;
             let mut differs = instance >= moved;
-            if differs {
+            if differs && is_whole {
                 self.base[instance] = self.base_of(first);
             }
-            for nr in first..first + self.nr_roles {
-                if self.changed[self.members[nr]] == self.nr_predictions {
+            for nr in threads.clone() {
+                let member = self.members[nr];
+                if member != NOWHERE && self.changed[member] == self.nr_predictions {
                     self.slowdown[nr] = self.slowdown_of(first, nr);
                     differs = true;
                 }
             }
-            if differs {
-                let slowdown = largest(&self.slowdown[first..first + self.nr_roles]);
+            if differs && is_whole {
+                let slowdown = self.slowdown[threads]
+                    .iter()
+                    .copied()
+                    .fold(f64::NEG_INFINITY, larger);
                 self.performance[instance] = self.base[instance] / slowdown;
             }
             first += self.nr_roles;
         }
-    }
-
-    fn weight(&self, leaf: Leaf) -> u64 {
-        self.weights[usize::from(leaf)]
     }
 
     /// Of the instance whose threads begin at `first`.
@@ -245,7 +348,7 @@ impl<'t> Predictor<'t> {
             self.canonical.of(own, &mut self.scratch);
             self.tables.base(&self.scratch).unwrap_or(f64::NAN)
         };
-        let nr_leaves = self.weights.len() as u64;
+        let nr_leaves = self.seats.len() as u64;
         let number = own.iter().try_fold(0u64, |number, &leaf| {
             number.checked_mul(nr_leaves)?.checked_add(u64::from(leaf))
         });
@@ -258,7 +361,7 @@ impl<'t> Predictor<'t> {
     fn slowdown_of(&mut self, first: usize, nr: usize) -> f64 {
         let (target, member) = (self.placed[nr], self.members[nr]);
         let all = self.contents[member];
-        let alone = self.digits[nr] * self.weight(target);
+        let alone = self.digits[nr] * self.seats[usize::from(target)].weight;
         if all == alone {
             return 1.0;
         }
@@ -268,7 +371,7 @@ impl<'t> Predictor<'t> {
         let mut own = 0;
         for fellow in first..first + self.nr_roles {
             if self.members[fellow] == member {
-                own += self.digits[fellow] * self.weight(self.placed[fellow]);
+                own += self.digits[fellow] * self.seats[usize::from(self.placed[fellow])].weight;
             }
         }
         // Whoever has no foreign thread beside it is slowed down by none.
@@ -284,15 +387,15 @@ impl<'t> Predictor<'t> {
 
     /// The slowdown of the thread on a leaf when the leaf's member of the scope runs `contents`.
     fn slowdown_beside(&mut self, target: Leaf, contents: u64) -> f64 {
-        let member = self.scope.member_of(target);
-        let kind = self.layouts.kind(member);
-        let leaves = &self.scope.members()[member];
-        let at = usize::from(target) - leaves.start;
+        let Seat {
+            kind, nr_leaves, at, ..
+        } = self.seats[usize::from(target)];
         let look_up = || {
             let base = self.nr_roles as u64 + 1;
             let digit = |leaf| (contents / base.pow(leaf as u32) % base) as u8;
-            let all =
-                (0..leaves.len()).fold(Layout::default(), |layout, leaf| layout.with(leaf, digit(leaf)));
+            let all = (0..nr_leaves as usize)
+                .fold(Layout::default(), |layout, leaf| layout.with(leaf, digit(leaf)));
+            let at = at as usize;
             let performance = |layout: Layout| {
                 let beside = Beside {
                     role: digit(at) - 1,
@@ -303,12 +406,11 @@ impl<'t> Predictor<'t> {
             };
             performance(Layout::default()) / performance(all)
         };
-        self.slowdowns[kind].of(contents * leaves.len() as u64 + at as u64, look_up)
+        self.slowdowns[kind].of(contents * nr_leaves + at, look_up)
     }
 }
 
-/// The largest; NaN if one is.
-fn largest(slowdowns: &[f64]) -> f64 {
-    let larger = |a: f64, b: f64| if b > a || b.is_nan() { b } else { a };
-    slowdowns.iter().copied().fold(f64::NEG_INFINITY, larger)
+/// The larger; NaN if one is.
+fn larger(a: f64, b: f64) -> f64 {
+    if b > a || b.is_nan() { b } else { a }
 }

@@ -91,9 +91,11 @@ pub fn best_of_all(
 ) -> Result<Best, Error> {
     let mut best = Best::new(nr);
     let mut assignments = Assignments::new(tree, nr_threads)?;
-    while let Some(first_moved) = assignments.advance() {
-        let performance = predictor.predict_from(assignments.current(), first_moved);
-        best.see(assignments.current(), performance);
+    while let Some(first_moved) = assignments.advance_all_but_last() {
+        let (placed, places) = (assignments.current(), assignments.last_places());
+        predictor.predict_each(placed, first_moved, places, |placed, performance| {
+            best.see(placed, performance);
+        });
     }
     Ok(best)
 }

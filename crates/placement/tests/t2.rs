@@ -19,6 +19,8 @@ use threadwise_placement::{
 
 const ROLES: usize = 3;
 
+const READINGS: [Reading; 3] = [Reading::Literal, Reading::ForeignOnly, Reading::Excess];
+
 struct T2 {
     machine: Machine,
     tree: Tree,
@@ -64,7 +66,7 @@ fn study(variant: &str, instances: usize, sample: &[Vec<Leaf>], balanced: &[Vec<
     let experiments = manifest(&t2.tree, &t2.scope, &layouts, (campaign.size, Reading::Literal)).unwrap();
     campaign.run(&experiments, &mut runner, &store, |_| {}).unwrap();
     let tables = campaign.tables(&store).unwrap();
-    [Reading::Literal, Reading::ForeignOnly, Reading::Excess].map(|reading| {
+    READINGS.map(|reading| {
         let mut predictor = Predictor::new(&tables, &t2.tree, &layouts, &t2.scope, (ROLES, reading)).unwrap();
         evaluate(&campaign, &mut predictor, (sample, balanced), &mut runner, &store).unwrap()
     })
@@ -216,37 +218,36 @@ fn settings_isolate_the_target() {
     assert_eq!(nr_set, 2100);
 }
 
+/// Tables of random figures; every so many entries one is missing.
+fn random_tables(experiments: &[Experiment], missing: u64) -> Tables {
+    let mut tables = Tables::default();
+    let mut random = Pcg64::new(3, 3);
+    for experiment in experiments {
+        let any = 1.0 + (random.next_u64() % 1000) as f64 / 1000.0;
+        match experiment {
+            _ if random.next_u64().is_multiple_of(missing) => {}
+            Experiment::Base(placed) => tables.set_base(placed, any),
+            Experiment::Beside(beside) => tables.set_beside(*beside, any),
+            _ => unreachable!(),
+        }
+    }
+    tables
+}
+
 #[test]
 fn what_differs_is_all_that_is_computed() {
     // A predictor that has seen other assignments says what a new one says.
     let t2 = T2::new();
     let layouts = Layouts::new(&t2.tree, &t2.scope).unwrap();
-    let mut tables = Tables::default();
-    let mut random = Pcg64::new(3, 3);
-    let mut any = || 1.0 + (random.next_u64() % 1000) as f64 / 1000.0;
-    for experiment in manifest(
-        &t2.tree,
-        &t2.scope,
-        &layouts,
-        (
-            Size {
-                roles: ROLES,
-                instances: 8,
-            },
-            Reading::Literal,
-        ),
-    )
-    .unwrap()
-    {
-        match experiment {
-            Experiment::Base(placed) => tables.set_base(&placed, any()),
-            Experiment::Beside(beside) => tables.set_beside(beside, any()),
-            _ => unreachable!(),
-        }
-    }
+    let size = Size {
+        roles: ROLES,
+        instances: 8,
+    };
+    let experiments = manifest(&t2.tree, &t2.scope, &layouts, (size, Reading::Literal)).unwrap();
+    let tables = random_tables(&experiments, u64::MAX);
     let mut sampler = Sampler::new(&t2.tree, 24).unwrap();
     let mut random = Pcg64::new(4, 4);
-    for reading in [Reading::Literal, Reading::ForeignOnly, Reading::Excess] {
+    for reading in READINGS {
         let new = || Predictor::new(&tables, &t2.tree, &layouts, &t2.scope, (ROLES, reading)).unwrap();
         let mut old = new();
         let mut placed = sampler.draw(&mut random);
@@ -261,6 +262,57 @@ fn what_differs_is_all_that_is_computed() {
                 new().predict(&placed).to_bits(),
                 "{reading:?} {placed:?}"
             );
+        }
+    }
+}
+
+#[test]
+fn what_is_predicted_together_is_what_is_predicted_alone() {
+    for (source, roles, instances) in [
+        ("core:4 pipe:2 pu:2", 3, 2),
+        ("core:4 pipe:2 pu:2", 1, 4),
+        ("package:2 core:2 pu:2", 2, 2),
+        ("amp-8", 2, 2),
+        ("core:3 pu:4", 4, 1),
+    ] {
+        let machine = Machine::load(source).unwrap();
+        let tree = Tree::new(&machine).unwrap();
+        let scope = Scope::new(&machine, &tree, Scope::DEFAULT).unwrap();
+        let layouts = Layouts::new(&tree, &scope).unwrap();
+        let size = Size { roles, instances };
+        let experiments = manifest(&tree, &scope, &layouts, (size, Reading::Literal)).unwrap();
+        let tables = random_tables(&experiments, 20);
+        for reading in READINGS {
+            let new = || Predictor::new(&tables, &tree, &layouts, &scope, (roles, reading)).unwrap();
+            let (mut together, mut alone) = (new(), new());
+            let mut assignments = Assignments::new(&tree, roles * instances).unwrap();
+            let mut listed = Assignments::new(&tree, roles * instances).unwrap();
+            let mut nr_known = 0;
+            while let Some(first) = assignments.advance_all_but_last() {
+                let (placed, places) = (assignments.current(), assignments.last_places());
+                together.predict_each(placed, first, places, |placed, performance| {
+                    listed.advance().unwrap();
+                    assert_eq!(listed.current(), placed, "{source}");
+                    let expected = alone.predict(placed);
+                    assert_eq!(
+                        performance.to_bits(),
+                        expected.to_bits(),
+                        "{source} {reading:?} {placed:?}"
+                    );
+                    nr_known += u32::from(!expected.is_nan());
+                });
+                // Other predictions in between do no harm.
+                if nr_known % 7 == 0 {
+                    let other = listed.current().iter().rev().copied().collect::<Vec<_>>();
+                    assert_eq!(
+                        together.predict(&other).to_bits(),
+                        alone.predict(&other).to_bits()
+                    );
+                    together.predict(listed.current());
+                }
+            }
+            assert_eq!(listed.advance(), None, "{source}");
+            assert!(nr_known > 3, "{source}: {nr_known}");
         }
     }
 }
