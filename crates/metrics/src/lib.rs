@@ -11,8 +11,9 @@
 pub mod error;
 pub mod extremes;
 pub mod orders;
+pub mod noise;
 mod pareto;
-pub mod percentile;
+mod percentile;
 pub mod performance;
 mod student;
 pub mod summary;
@@ -20,6 +21,7 @@ pub mod summary;
 pub use error::Error;
 pub use extremes::{BestPossible, best_possible, chance_of_top};
 pub use orders::TwoOrders;
+pub use noise::{relative_noise, without_noise};
 pub use percentile::percentile;
 pub use performance::{
     JitterSummary, Performance, fairness, jitter, jitter_summary, speedup_from_times, throughput,

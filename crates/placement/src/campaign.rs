@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use rand_pcg::Pcg64;
-use threadwise_metrics::Summary;
+use threadwise_metrics::{Summary, relative_noise};
 
 use crate::experiment::Size;
 use crate::random::shuffle;
@@ -14,7 +14,7 @@ use crate::run::{RunError, Runner};
 use crate::spec::Precision;
 use crate::store::{Recorded, Store, StoreError};
 use crate::tables::Tables;
-use crate::{Error, Experiment, Layouts, Leaf, Scope, Tree};
+use crate::{Canonical, Error, Experiment, Layouts, Leaf, Ranking, Scope, Tree};
 
 /// Every so many runs the control is run again.
 const CONTROL_EVERY: usize = 25;
@@ -274,18 +274,52 @@ impl Campaign<'_> {
         nr >= max || nr >= min && is_narrow()
     }
 
+    /// How predictions from the store's tables are ranked: those that differ by less than its runs spread are equal.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn ranking(&self, store: &Store) -> Result<Ranking<'_>, StoreError> {
+        let samples = Samples::read(store)?.0;
+        let noise = relative_noise(samples.values().map(Vec::as_slice)).unwrap_or(0.0);
+        let is_entry = |it: &Experiment| matches!(it, Experiment::Base(_) | Experiment::Beside(_));
+        let entries = samples.iter().filter(|(experiment, _)| is_entry(experiment));
+        let (nr, runs) = entries.fold((0, 0), |(nr, runs), (_, of)| (nr + 1, runs + of.len()));
+        let runs_each = runs as f64 / f64::from(nr.max(1));
+        let noise_of_entries = noise / runs_each.max(1.0).sqrt();
+        Ok(Ranking::new(
+            self.tree,
+            self.scope,
+            self.size.roles,
+            noise_of_entries,
+        ))
+    }
+
     /// The tables as far as the store has them: the mean of each entry's runs.
     ///
     /// # Errors
     /// [`StoreError`].
     pub fn tables(&self, store: &Store) -> Result<Tables, StoreError> {
         let mut tables = Tables::default();
+        let mut across = Vec::new();
         for (experiment, samples) in Samples::read(store)?.0 {
             let mean = samples.iter().sum::<f64>() / samples.len() as f64;
             match experiment {
+                Experiment::Across(at) => across.push((at, mean)),
                 Experiment::Base(placed) => tables.set_base(&placed, mean),
                 Experiment::Beside(beside) => tables.set_beside(beside, mean),
                 Experiment::Assignment(_) | Experiment::Kernel(_) => {}
+            }
+        }
+        let mut canonical = Canonical::new(self.tree);
+        let mut target = Vec::new();
+        for (at, mean) in across {
+            // Relative to the target alone, in the same place.
+            let setting = Experiment::Across(at).setting(self.layouts, self.scope, self.size.roles);
+            if let Some(setting) = setting {
+                canonical.of(&setting.instances[0], &mut target);
+                if let Some(alone) = tables.base(&target) {
+                    tables.set_across(at, alone / mean);
+                }
             }
         }
         Ok(tables)
@@ -325,7 +359,9 @@ pub(crate) struct Control {
 impl Control {
     /// Runs that came after the last of its own have not been checked, whoever made them.
     pub(crate) fn new(experiment: Option<Experiment>, store: &Store) -> Result<Self, StoreError> {
-        let runs = store.runs()?;
+        let mut runs = store.runs()?;
+        // Those that were merged had a control where they were made.
+        runs.retain(|run| run.is_own);
         let is_own = |run: &Recorded| Some(&run.experiment) == experiment.as_ref();
         let seen: Vec<f64> = runs
             .iter()

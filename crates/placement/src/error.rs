@@ -43,6 +43,14 @@ pub enum Error {
         /// What there is.
         known: String,
     },
+    /// Nothing lies between.
+    #[error("a \"{level}\" does not hold several of a \"{scope}\": `beyond` must name a level further out")]
+    NotBeyond {
+        /// What was asked for.
+        level: String,
+        /// The scope's level.
+        scope: String,
+    },
     /// A Slowdown Table over too much hardware.
     #[error(
         "a Slowdown Table over the {cpus} hardware threads of a \"{level}\" is out of reach: \

@@ -56,17 +56,16 @@ pub fn evaluate(
     let measured: Vec<f64> = experiments.iter().map(mean).collect();
     let predicted: Vec<f64> = sample.iter().map(|placed| predictor.predict(placed)).collect();
     let (measured, balanced) = measured.split_at(sample.len());
-    Ok(compare(&predicted, measured, balanced))
+    let order = campaign.ranking(store)?.order(sample, &predicted);
+    Ok(compare(&order, &predicted, (measured, balanced)))
 }
 
-fn compare(predicted: &[f64], measured: &[f64], balanced: &[f64]) -> Evaluation {
+/// `order` has the sample's assignments that are predicted, the best first.
+fn compare(order: &[usize], predicted: &[f64], (measured, balanced): (&[f64], &[f64])) -> Evaluation {
     let best = measured.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let loss = |performance: &f64| 1.0 - performance / best;
     let losses: Vec<f64> = measured.iter().map(loss).collect();
     let balanced: Vec<f64> = balanced.iter().map(loss).collect();
-    let mut order: Vec<usize> = (0..measured.len()).collect();
-    order.retain(|&nr| !predicted[nr].is_nan());
-    order.sort_by(|&a, &b| predicted[b].total_cmp(&predicted[a]));
     let known = |values: &[f64]| order.iter().map(|&nr| values[nr]).collect::<Vec<_>>();
     let (known_predicted, known_measured) = (known(predicted), known(measured));
     let least = |some: &[usize]| some.iter().map(|&nr| losses[nr]).fold(f64::INFINITY, f64::min);

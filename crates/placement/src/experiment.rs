@@ -2,10 +2,11 @@
 //! What is run to fill the tables, and where each thread runs in it.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use crate::layout::{Layout, Layouts, TARGET};
-use crate::tables::Beside;
+use crate::tables::{Across, Beside};
 use crate::{Assignments, Error, Leaf, Reading, Scope, Tree, count};
 
 /// One experiment. Its text names it in a store, and is the same for the same program on the same machine.
@@ -15,6 +16,8 @@ pub enum Experiment {
     Base(Vec<Leaf>),
     /// A target instance, one thread of which runs beside stressing threads: an entry of the Slowdown Table.
     Beside(Beside),
+    /// A target instance with threads of one role in other members of the scope, but in the same group beyond it.
+    Across(Across),
     /// All instances in an assignment.
     Assignment(Vec<Leaf>),
     /// So many instances, placed by the kernel.
@@ -93,7 +96,25 @@ pub fn manifest(
     beside.dedup();
     Ok(base
         .chain(beside.into_iter().map(|(_, beside)| Experiment::Beside(beside)))
+        .chain(across(scope, size).map(Experiment::Across))
         .collect())
+}
+
+/// For each kind of group beyond the scope and each role, one thread of each of ever more other instances.
+fn across(scope: &Scope, size: Size) -> impl Iterator<Item = Across> {
+    let kinds = scope
+        .beyond()
+        .into_iter()
+        .flat_map(|beyond| (0..beyond.groups().len()).filter(move |&group| beyond.kind(group) == group));
+    kinds.flat_map(move |kind| {
+        (0..size.roles).flat_map(move |role| {
+            (1..size.instances).map(move |nr| Across {
+                kind: kind as u16,
+                role: role as u8,
+                nr: nr as u16,
+            })
+        })
+    })
 }
 
 /// How many stressing threads of each role there are.
@@ -117,6 +138,7 @@ impl Experiment {
                 nr_observed: 1,
             }),
             Experiment::Beside(beside) => set_beside(beside, layouts, scope, roles),
+            Experiment::Across(across) => set_across(across, scope, roles),
             Experiment::Assignment(placed) => Some(Setting {
                 instances: placed.chunks_exact(roles).map(<[Leaf]>::to_vec).collect(),
                 nr_observed: placed.len() / roles,
@@ -161,9 +183,17 @@ fn set_beside(beside: &Beside, layouts: &Layouts, scope: &Scope, roles: usize) -
             of_target.push(member);
         }
     }
+    // Out of the way of the target as far as possible: in other groups beyond the scope, then in other members of it.
+    let is_remote = |member: &Vec<Leaf>| {
+        scope.beyond().is_some_and(|beyond| {
+            let group = beyond.group_of(here.start as Leaf);
+            member.iter().all(|&leaf| beyond.group_of(leaf) != group)
+        })
+    };
+    let (mut remote, mut near): (Vec<_>, Vec<_>) = elsewhere.into_iter().partition(is_remote);
     for thread in leaves[1..].iter_mut().flatten().filter(|thread| thread.is_none()) {
-        let has_room = elsewhere.iter().any(|member| !member.is_empty());
-        let pool = if has_room { &mut elsewhere } else { &mut of_target };
+        let mut pools = [&mut remote, &mut near, &mut of_target].into_iter();
+        let pool = pools.find(|pool| pool.iter().any(|member| !member.is_empty()))?;
         *thread = Some(emptiest(pool)?.pop()?);
     }
     Some(Setting {
@@ -171,6 +201,42 @@ fn set_beside(beside: &Beside, layouts: &Layouts, scope: &Scope, roles: usize) -
             .into_iter()
             .map(|threads| threads.into_iter().flatten().collect())
             .collect(),
+        nr_observed: 1,
+    })
+}
+
+/// The target is in one group, spread over as many members as leave room for the stressing threads in others; the other
+/// threads of the stressing instances are in other groups.
+fn set_across(across: &Across, scope: &Scope, roles: usize) -> Option<Setting> {
+    let beyond = scope.beyond()?;
+    let group = beyond.groups().get(usize::from(across.kind))?;
+    let leaves_of = |member: &Range<usize>| {
+        (member.clone())
+            .rev()
+            .map(|leaf| leaf as Leaf)
+            .collect::<Vec<_>>()
+    };
+    let (here, mut elsewhere): (Vec<_>, Vec<_>) = (scope.members().iter().map(leaves_of))
+        .partition(|member: &Vec<Leaf>| group.contains(&usize::from(member[0])));
+    let room = |members: &[Vec<Leaf>]| members.iter().map(Vec::len).sum::<usize>();
+    let nr = usize::from(across.nr);
+    let is_good = |&own: &usize| room(&here[..own]) >= roles && room(&here[own..]) >= nr;
+    let own = (1..here.len().min(roles + 1)).rev().find(is_good)?;
+    let (mut own, mut others) = (here[..own].to_vec(), here[own..].to_vec());
+    let take = |pool: &mut [Vec<Leaf>]| emptiest(pool)?.pop();
+    let mut instances = vec![(0..roles).map(|_| take(&mut own)).collect::<Option<Vec<_>>>()?];
+    for _ in 0..nr {
+        let mut thread = |role| {
+            take(if role == usize::from(across.role) {
+                &mut others
+            } else {
+                &mut elsewhere
+            })
+        };
+        instances.push((0..roles).map(&mut thread).collect::<Option<_>>()?);
+    }
+    Some(Setting {
+        instances,
         nr_observed: 1,
     })
 }
@@ -186,6 +252,7 @@ impl fmt::Display for Experiment {
         match self {
             Experiment::Base(placed) => write!(f, "base {}", list(placed)),
             Experiment::Beside(at) => write!(f, "beside {},{},{:x}", at.role, at.kind, at.layout.0),
+            Experiment::Across(at) => write!(f, "across {},{},{}", at.kind, at.role, at.nr),
             Experiment::Assignment(placed) => write!(f, "assignment {}", list(placed)),
             Experiment::Kernel(instances) => write!(f, "kernel {instances}"),
         }
@@ -212,6 +279,14 @@ impl FromStr for Experiment {
                     role: role.parse().map_err(|_| fail())?,
                     kind: kind.parse().map_err(|_| fail())?,
                     layout: Layout(u128::from_str_radix(layout, 16).map_err(|_| fail())?),
+                })),
+                _ => Err(fail()),
+            },
+            Some(("across", at)) => match at.split(',').collect::<Vec<_>>()[..] {
+                [kind, role, nr] => Ok(Experiment::Across(Across {
+                    kind: kind.parse().map_err(|_| fail())?,
+                    role: role.parse().map_err(|_| fail())?,
+                    nr: nr.parse().map_err(|_| fail())?,
                 })),
                 _ => Err(fail()),
             },

@@ -11,20 +11,24 @@
 //!
 //! Start at [`Tree`], then [`Assignments`].
 
+mod across;
 mod apply;
 mod assignments;
 mod campaign;
 mod computed;
 mod count;
 mod cycles;
+mod entries;
 mod error;
 mod evaluate;
 mod experiment;
+mod fingerprint;
 pub mod host;
 mod layout;
 mod learn;
 mod predict;
 mod random;
+mod rank;
 mod run;
 mod scope;
 mod search;
@@ -42,16 +46,18 @@ pub use count::{Counts, count};
 pub use error::Error;
 pub use evaluate::{Evaluation, evaluate};
 pub use experiment::{Experiment, Setting, Size, manifest};
+pub use fingerprint::fingerprint;
 pub use layout::{Layout, Layouts};
-pub use learn::{Learned, Plan, Selection, learn};
+pub use learn::{Learned, Plan, Selection, learn, learn_watched};
 pub use predict::{Predictor, Reading};
 pub use random::{Sampler, deal};
+pub use rank::Ranking;
 pub use run::{RunError, Runner};
-pub use scope::Scope;
+pub use scope::{Beyond, Scope};
 pub use search::{Effort, Found, TOLERANCE, search};
-pub use select::{Best, Predicted, best_around, best_of_all};
-pub use store::{Recorded, Store, StoreError};
-pub use tables::{Beside, Fallback, Tables};
+pub use select::{Best, Predicted, all_around, best_of_all};
+pub use store::{Change, Merged, Merging, Recorded, Store, StoreError};
+pub use tables::{Across, Beside, Fallback, Tables};
 pub use tree::{Leaf, Tree};
 
 fn check_fit(tree: &Tree, threads: usize) -> Result<(), Error> {

@@ -17,6 +17,41 @@ pub struct Scope {
     members: Vec<Range<usize>>,
     /// For each leaf its member.
     member_of: Vec<usize>,
+    beyond: Option<Beyond>,
+}
+
+/// A level that holds several members of a scope each, whose threads disturb each other less, but do: by a shared cache,
+/// bandwidth or power.
+#[derive(Clone, Debug)]
+pub struct Beyond {
+    level: String,
+    groups: Vec<Range<usize>>,
+    /// For each leaf its group.
+    group_of: Vec<usize>,
+    /// For each group its kind, equal for interchangeable ones: the first group that it is like.
+    kind_of: Vec<usize>,
+}
+
+impl Beyond {
+    /// The level's name.
+    pub fn level(&self) -> &str {
+        &self.level
+    }
+
+    /// The leaves of each group.
+    pub fn groups(&self) -> &[Range<usize>] {
+        &self.groups
+    }
+
+    /// The group that a leaf is in.
+    pub fn group_of(&self, leaf: Leaf) -> usize {
+        self.group_of[usize::from(leaf)]
+    }
+
+    /// What stands for a group and all that are interchangeable with it: one of them.
+    pub fn kind(&self, group: usize) -> usize {
+        self.kind_of[group]
+    }
 }
 
 impl Scope {
@@ -44,7 +79,45 @@ impl Scope {
             level: level.to_string(),
             members,
             member_of,
+            beyond: None,
         })
+    }
+
+    /// Takes into account what threads in different members do to each other that are in one group of a level. Where the
+    /// machine is one such group, all assignments suffer alike, and nothing is taken into account.
+    ///
+    /// # Errors
+    /// [`Error::UnknownLevel`]; [`Error::NotBeyond`] for a level that is not wider than the scope.
+    pub fn with_beyond(self, machine: &Machine, tree: &Tree, level: &str) -> Result<Scope, Error> {
+        let Scope {
+            members: groups,
+            member_of: group_of,
+            ..
+        } = Scope::new(machine, tree, level)?;
+        let is_within = |member: &Range<usize>| group_of[member.start] == group_of[member.end - 1];
+        if groups.len() >= self.members.len() || !self.members.iter().all(is_within) {
+            return Err(Error::NotBeyond {
+                level: level.to_string(),
+                scope: self.level,
+            });
+        }
+        let shapes: Vec<usize> = groups.iter().map(|group| tree.shape_over(group)).collect();
+        let first = |shape| shapes.iter().position(|&other| other == shape).unwrap_or(0);
+        let beyond = Beyond {
+            level: level.to_string(),
+            kind_of: shapes.iter().map(|&shape| first(shape)).collect(),
+            groups,
+            group_of,
+        };
+        Ok(Scope {
+            beyond: (beyond.groups.len() > 1).then_some(beyond),
+            ..self
+        })
+    }
+
+    /// The level beyond it that is taken into account, if one is.
+    pub fn beyond(&self) -> Option<&Beyond> {
+        self.beyond.as_ref()
     }
 
     /// The level's name.

@@ -90,25 +90,42 @@ pub fn best_of_all(
     nr: usize,
 ) -> Result<Best, Error> {
     let mut best = Best::new(nr);
-    let mut assignments = Assignments::new(tree, nr_threads)?;
-    while let Some(first_moved) = assignments.advance_all_but_last() {
-        let (placed, places) = (assignments.current(), assignments.last_places());
-        predictor.predict_each(placed, first_moved, places, |placed, performance| {
-            best.see(placed, performance);
-        });
-    }
+    predict_all(tree, predictor, nr_threads, |placed, performance| {
+        best.see(placed, performance);
+    })?;
     Ok(best)
 }
 
-/// The `nr` best predicted among an assignment and all that differ from it by one thread that moves or two that change
-/// places.
-pub fn best_around(tree: &Tree, predictor: &mut Predictor, placed: &[Leaf], nr: usize) -> Vec<Predicted> {
+/// Predicts all assignments of `nr_threads` threads, in ascending order, and shows each.
+pub(crate) fn predict_all(
+    tree: &Tree,
+    predictor: &mut Predictor,
+    nr_threads: usize,
+    mut see: impl FnMut(&[Leaf], f64),
+) -> Result<(), Error> {
+    let mut assignments = Assignments::new(tree, nr_threads)?;
+    while let Some(first_moved) = assignments.advance_all_but_last() {
+        let (placed, places) = (assignments.current(), assignments.last_places());
+        predictor.predict_each(placed, first_moved, places, &mut see);
+    }
+    Ok(())
+}
+
+/// An assignment and all that differ from it by one thread that moves or two that change places, as far as they can be
+/// predicted.
+pub fn all_around(tree: &Tree, predictor: &mut Predictor, placed: &[Leaf]) -> Vec<Predicted> {
     let mut canonical = Canonical::new(tree);
-    let (mut best, mut seen, mut form) = (Best::new(nr), BTreeSet::new(), Vec::new());
+    let (mut all, mut seen, mut placed_in_form) = (Vec::new(), BTreeSet::new(), Vec::new());
     let mut see = |placed: &[Leaf]| {
-        canonical.of(placed, &mut form);
-        if seen.insert(form.clone()) {
-            best.see(&form, predictor.predict(&form));
+        canonical.of(placed, &mut placed_in_form);
+        if seen.insert(placed_in_form.clone()) {
+            let performance = predictor.predict(&placed_in_form);
+            if !performance.is_nan() {
+                all.push(Predicted {
+                    placed: placed_in_form.clone(),
+                    performance,
+                });
+            }
         }
     };
     see(placed);
@@ -124,5 +141,5 @@ pub fn best_around(tree: &Tree, predictor: &mut Predictor, placed: &[Leaf], nr: 
             changed.copy_from_slice(placed);
         }
     }
-    best.into_sorted()
+    all
 }

@@ -31,6 +31,10 @@ pub struct Spec {
     /// The level beyond which threads are taken not to disturb each other.
     #[serde(default = "core")]
     pub scope: String,
+    /// A level further out, such as `llc`, whose members' threads disturb each other less, but do. It adds an experiment for
+    /// each role and other instance; nothing on machines that are one such member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beyond: Option<String>,
     /// How its performance is read.
     pub performance: Performance,
     /// How long things take.

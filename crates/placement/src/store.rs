@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Where results are kept: an SQLite file, one row for each run, written before the next begins.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,13 +12,28 @@ use crate::Experiment;
 /// Whose file it is; in its `application_id`: "twpl".
 const APPLICATION: i64 = 0x7477_706c;
 
-/// The layout of the file; in its `user_version`.
-const VERSION: i64 = 1;
+/// The layout of the file; in its `user_version`. 2 knows which file a run was recorded in first, and the program.
+const VERSION: i64 = 2;
+
+/// From version 1 to 2. A run that was recorded in this very file has no origin.
+const FROM_1_TO_2: &str = "ALTER TABLE campaign ADD COLUMN program TEXT;
+     ALTER TABLE campaign ADD COLUMN key TEXT;
+     ALTER TABLE run ADD COLUMN origin TEXT;
+     ALTER TABLE run ADD COLUMN origin_id INTEGER;";
 
 /// Results of one workload on one machine. Nobody else can open the file meanwhile.
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+}
+
+/// What to do about a program that is not the one that was measured before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Its results are not mixed with what is there.
+    Refused,
+    /// It is taken to perform as the other did.
+    Accepted,
 }
 
 /// Why a store cannot be used.
@@ -38,6 +54,21 @@ pub enum StoreError {
         found: String,
         /// What was asked for.
         wanted: String,
+    },
+    /// The program is not the one that was measured.
+    #[error(
+        "{path} holds results of the program as it was before it changed: give another --store, or go on with \
+         --changed-program if the change cannot matter to its performance"
+    )]
+    Program {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is nothing to merge.
+    #[error("there is no {path} to merge: name stores that `threadwise place profile` has filled")]
+    Missing {
+        /// The file.
+        path: PathBuf,
     },
     /// The disk is full.
     #[error("{path}: the disk is full; nothing that was recorded is lost, free some space and start again")]
@@ -62,6 +93,48 @@ pub struct Recorded {
     pub experiment: Experiment,
     /// The sum of the performance of its observed instances.
     pub performance: f64,
+    /// Whether it was recorded in this file, not merged into it.
+    pub is_own: bool,
+}
+
+/// How a store is merged.
+#[derive(Clone, Copy, Debug)]
+pub struct Merging<'a> {
+    /// As in [`Store::open`].
+    pub identity: (&'a str, &'a str),
+    /// Where the other store has results of another program.
+    pub change: Change,
+    /// Only say what would be added.
+    pub is_dry: bool,
+}
+
+/// What merging a store has brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// Runs that were not there.
+    pub new: usize,
+    /// Runs that were.
+    pub known: usize,
+    /// Of those, void now because they are in the store that was merged.
+    pub voided: usize,
+}
+
+/// A run as one file hands it to another, by the file that it was recorded in first and its number there.
+struct Row {
+    origin: (String, i64),
+    experiment: String,
+    performance: f64,
+    instances: String,
+    unix_seconds: i64,
+    is_void: bool,
+}
+
+impl Row {
+    /// What no other run has. A file that was copied has the same key as its copy, and both go on with the same number.
+    fn identity(&self) -> (String, i64, String, i64) {
+        let (origin, id) = &self.origin;
+        (origin.clone(), *id, self.experiment.clone(), self.unix_seconds)
+    }
 }
 
 impl Store {
@@ -141,9 +214,11 @@ impl Store {
                      unix_seconds INTEGER NOT NULL,
                      void INTEGER NOT NULL DEFAULT 0
                  );
+                 {}
                  PRAGMA application_id = {APPLICATION};
                  PRAGMA user_version = {VERSION};
-                 COMMIT;"
+                 COMMIT;",
+                if version < 2 { FROM_1_TO_2 } else { "" }
             ))
             .map_err(fail)?;
         let found: Option<(String, String)> = self
@@ -156,16 +231,149 @@ impl Store {
         match found {
             None => {
                 self.connection
-                    .execute("INSERT INTO campaign VALUES (?1, ?2)", [name, identity])
+                    .execute(
+                        "INSERT INTO campaign (name, identity) VALUES (?1, ?2)",
+                        [name, identity],
+                    )
                     .map_err(fail)?;
-                Ok(())
+                self.name_file()
             }
-            Some((_, known)) if known == identity => Ok(()),
+            Some((_, known)) if known == identity => self.name_file(),
             Some((found, _)) if found == name => {
                 other(format!("{found} as it was before its file or machine changed"))
             }
             Some((found, _)) => other(found),
         }
+    }
+
+    /// Gives the file a key that no other has, if it has none.
+    fn name_file(&self) -> Result<(), StoreError> {
+        self.connection
+            .execute(
+                "UPDATE campaign SET key = lower(hex(randomblob(16))) WHERE key IS NULL",
+                [],
+            )
+            .map_err(|source| explain(&self.path, source))?;
+        Ok(())
+    }
+
+    /// Notes which program is measured, by a `fingerprint` of it, or compares it with the one that was measured before.
+    ///
+    /// # Errors
+    /// [`StoreError::Program`] if it is another one and `change` is none that is accepted.
+    pub fn check_program(&self, fingerprint: &str, change: Change) -> Result<(), StoreError> {
+        let fail = |source| explain(&self.path, source);
+        match self.program()? {
+            Some(known) if known == fingerprint => return Ok(()),
+            Some(_) if change == Change::Refused => {
+                return Err(StoreError::Program {
+                    path: self.path.clone(),
+                });
+            }
+            _ => {}
+        }
+        self.connection
+            .execute("UPDATE campaign SET program = ?1", [fingerprint])
+            .map_err(fail)?;
+        Ok(())
+    }
+
+    fn program(&self) -> Result<Option<String>, StoreError> {
+        self.connection
+            .query_row("SELECT program FROM campaign", [], |row| row.get(0))
+            .map_err(|source| explain(&self.path, source))
+    }
+
+    /// Adds the runs of another store of the same identity and program that are not here yet. Merging it again adds
+    /// nothing; all of it is added or, on an error, nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn merge(&self, other: &Path, how: Merging) -> Result<Merged, StoreError> {
+        if !other.exists() {
+            return Err(StoreError::Missing { path: other.into() });
+        }
+        let other = Store::open(other, how.identity)?;
+        let differs = self
+            .program()?
+            .zip(other.program()?)
+            .is_some_and(|(own, its)| own != its);
+        if differs && how.change == Change::Refused {
+            return Err(StoreError::Program { path: other.path });
+        }
+        let fail = |source| explain(&self.path, source);
+        let mut known: BTreeMap<_, bool> = self
+            .rows()?
+            .iter()
+            .map(|row| (row.identity(), row.is_void))
+            .collect();
+        let mut merged = Merged::default();
+        let transaction = self.connection.unchecked_transaction().map_err(fail)?;
+        for row in other.rows()? {
+            let (origin, id) = &row.origin;
+            match known.insert(row.identity(), row.is_void) {
+                None => {
+                    merged.new += 1;
+                    transaction.execute(
+                        "INSERT INTO run (experiment, performance, instances, unix_seconds, void, origin, origin_id)
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                        params![
+                            row.experiment,
+                            row.performance,
+                            row.instances,
+                            row.unix_seconds,
+                            row.is_void,
+                            origin,
+                            id
+                        ],
+                    )
+                }
+                Some(was_void) => {
+                    merged.known += 1;
+                    merged.voided += usize::from(row.is_void && !was_void);
+                    transaction.execute(
+                        "UPDATE run SET void = 1 WHERE ?1 AND coalesce(origin_id, id) = ?3
+                         AND coalesce(origin, (SELECT key FROM campaign)) = ?2 AND experiment = ?4 AND unix_seconds = ?5",
+                        params![
+                            row.is_void && !was_void,
+                            origin,
+                            id,
+                            row.experiment,
+                            row.unix_seconds
+                        ],
+                    )
+                }
+            }
+            .map_err(fail)?;
+        }
+        match how.is_dry {
+            true => transaction.rollback().map_err(fail)?,
+            false => transaction.commit().map_err(fail)?,
+        }
+        Ok(merged)
+    }
+
+    /// All runs, void ones too.
+    fn rows(&self) -> Result<Vec<Row>, StoreError> {
+        let fail = |source| explain(&self.path, source);
+        let mut query = self
+            .connection
+            .prepare(
+                "SELECT coalesce(origin, (SELECT key FROM campaign)), coalesce(origin_id, id), experiment, performance,
+                        instances, unix_seconds, void FROM run ORDER BY id",
+            )
+            .map_err(fail)?;
+        let rows = query.query_map([], |row| {
+            Ok(Row {
+                origin: (row.get(0)?, row.get(1)?),
+                experiment: row.get(2)?,
+                performance: row.get(3)?,
+                instances: row.get(4)?,
+                unix_seconds: row.get(5)?,
+                is_void: row.get(6)?,
+            })
+        });
+        rows.and_then(Iterator::collect).map_err(fail)
     }
 
     /// Records a run: its instances' performance.
@@ -190,14 +398,14 @@ impl Store {
         Ok(())
     }
 
-    /// Marks the last `nr` runs void: they are kept, and never read again.
+    /// Marks the last `nr` runs that were recorded here void: they are kept, and never read again.
     ///
     /// # Errors
     /// [`StoreError`].
     pub fn void_last(&self, nr: usize) -> Result<(), StoreError> {
         self.connection
             .execute(
-                "UPDATE run SET void = 1 WHERE id IN (SELECT id FROM run WHERE void = 0 ORDER BY id DESC LIMIT ?1)",
+                "UPDATE run SET void = 1 WHERE id IN (SELECT id FROM run WHERE void = 0 AND origin IS NULL ORDER BY id DESC LIMIT ?1)",
                 [nr],
             )
             .map_err(|source| explain(&self.path, source))?;
@@ -212,13 +420,13 @@ impl Store {
         let fail = |source| explain(&self.path, source);
         let mut query = self
             .connection
-            .prepare("SELECT experiment, performance FROM run WHERE void = 0 ORDER BY id")
+            .prepare("SELECT experiment, performance, origin IS NULL FROM run WHERE void = 0 ORDER BY id")
             .map_err(fail)?;
         let rows = query
-            .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))
+            .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?)))
             .map_err(fail)?;
         rows.map(|row| {
-            let (experiment, performance) = row.map_err(fail)?;
+            let (experiment, performance, is_own) = row.map_err(fail)?;
             let experiment = experiment
                 .parse()
                 .map_err(|error: crate::Error| StoreError::Other {
@@ -229,6 +437,7 @@ impl Store {
             Ok(Recorded {
                 experiment,
                 performance,
+                is_own,
             })
         })
         .collect()

@@ -15,6 +15,8 @@ pub struct Tables {
     base: FxHashMap<Box<[Leaf]>, f64>,
     /// Performance of a target beside a layout.
     beside: FxHashMap<Beside, f64>,
+    /// How much slower a target is with threads in other members of the scope, less 1.
+    across: FxHashMap<Across, f64>,
     fallback: Option<Arc<dyn Fallback>>,
 }
 
@@ -38,7 +40,37 @@ pub struct Beside {
     pub layout: Layout,
 }
 
+/// How many threads of one role run in the same group of the level beyond the scope, in other members of the scope than a
+/// target instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Across {
+    /// The kind of the group.
+    pub kind: u16,
+    /// Whose role.
+    pub role: u8,
+    /// How many, at least 1.
+    pub nr: u16,
+}
+
 impl Tables {
+    /// Notes how many times slower a target is.
+    pub fn set_across(&mut self, across: Across, slowdown: f64) {
+        self.across.insert(across, slowdown - 1.0);
+    }
+
+    /// By how much a target is slower, as a share: that of the most threads that were measured, up to those asked for.
+    pub(crate) fn excess_across(&self, across: Across) -> f64 {
+        (1..=across.nr)
+            .rev()
+            .find_map(|nr| self.across.get(&Across { nr, ..across }).copied())
+            .unwrap_or(0.0)
+    }
+
+    /// Whether threads beyond the scope are known to matter.
+    pub(crate) fn has_across(&self) -> bool {
+        !self.across.is_empty()
+    }
+
     /// Notes what one instance does alone in a canonical assignment.
     pub fn set_base(&mut self, placed: &[Leaf], performance: f64) {
         self.base.insert(placed.into(), performance);

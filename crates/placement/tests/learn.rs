@@ -24,7 +24,7 @@ const ROLES: usize = 3;
 const NOISE: f64 = 0.002;
 
 /// Of the order of experiments and of the noise.
-const SEEDS: [u64; 4] = [1, 2, 3, 4];
+const SEEDS: [u64; 2] = [1, 2];
 
 /// Whoever gives the machine and the workload.
 struct Bench {
@@ -249,12 +249,13 @@ impl Fallback for Full {
 struct Case {
     name: String,
     active: [f64; 2],
-    random: [f64; 2],
+    /// Where it was asked for.
+    random: Option<[f64; 2]>,
     full: [f64; 2],
     coverage: f64,
 }
 
-fn of_variant(variant: &str, bench: &Bench, sample: &[Vec<Leaf>]) -> Case {
+fn of_variant(variant: &str, bench: &Bench, sample: &[Vec<Leaf>], selections: &[Selection]) -> Case {
     let layouts = bench.layouts();
     let nr_all = manifest(
         &bench.tree,
@@ -266,14 +267,20 @@ fn of_variant(variant: &str, bench: &Bench, sample: &[Vec<Leaf>]) -> Case {
     .len();
     let program = ipfwd(variant).unwrap();
     let truth = bench.truth(&program, sample);
-    let active = bench.learn(&program, &plan(nr_all / 10, sample, Selection::Active));
-    let random = bench.learn(&program, &plan(nr_all / 10, sample, Selection::Random));
-    assert!(active.nr_experiments <= nr_all / 10 && random.nr_experiments <= nr_all / 10);
+    let learn = |selection| {
+        let learned = bench.learn(&program, &plan(nr_all / 10, sample, selection));
+        assert!(learned.nr_experiments <= nr_all / 10);
+        learned
+    };
+    let active = learn(Selection::Active);
+    let random = selections
+        .contains(&Selection::Random)
+        .then(|| learn(Selection::Random));
     let full = Full::new(ROLES, bench.size.instances, &program).tables();
     let case = Case {
         name: format!("{variant}, {} of {nr_all} experiments", active.nr_experiments),
         active: bench.losses(&active.tables, sample, &truth),
-        random: bench.losses(&random.tables, sample, &truth),
+        random: random.map(|random| bench.losses(&random.tables, sample, &truth)),
         full: bench.losses(&full, sample, &truth),
         coverage: coverage(bench, &program, &active),
     };
@@ -294,19 +301,26 @@ fn check(cases: &[Case]) {
         share(|case| case.active[0] <= 0.028),
         share(|case| case.active[1] <= 0.014),
     );
-    let (active, random, full) = (
-        mean(|case| case.active[0]),
-        mean(|case| case.random[0]),
-        mean(|case| case.full[0]),
-    );
+    let (active, full) = (mean(|case| case.active[0]), mean(|case| case.full[0]));
     let coverage = mean(|case| case.coverage);
     let least = cases.iter().map(|case| case.coverage).fold(1.0, f64::min);
     println!(
-        "{nr} cases: within bounds {first:.3} {five:.3}; mean losses: active {active:.4} random {random:.4} \
+        "{nr} cases: within bounds {first:.3} {five:.3}; mean losses: active {active:.4} \
          full {full:.4}; coverage {coverage:.3}, least {least:.3}"
     );
     assert!(five >= 0.95 && first >= 0.85, "{first} {five}");
     assert!(active <= 0.01, "{active}");
+    // The whole tables, ten times as many experiments, are hardly better.
+    assert!(active <= full + 0.01, "{active} {full}");
+    let both: Vec<_> = cases
+        .iter()
+        .filter_map(|case| Some((case.active[0], case.random?[0])))
+        .collect();
+    let sums = both
+        .iter()
+        .fold((0.0, 0.0), |sums, of| (sums.0 + of.0, sums.1 + of.1));
+    // Experiments that are chosen are worth at least as much as as many at random.
+    assert!(sums.0 <= sums.1 + 0.005 * both.len() as f64, "{sums:?}");
     assert!((0.85..=1.0).contains(&coverage), "{coverage}");
 }
 
@@ -318,7 +332,11 @@ fn all_assignments_of_six_threads_from_a_tenth() {
     // So few experiments leave something to luck.
     for seed in SEEDS {
         bench.seed = seed;
-        cases.extend(IPFWD_VARIANTS.map(|variant| of_variant(variant, &bench, &sample)));
+        let selections = match seed {
+            1 => &[Selection::Active, Selection::Random][..],
+            _ => &[Selection::Active],
+        };
+        cases.extend(IPFWD_VARIANTS.map(|variant| of_variant(variant, &bench, &sample, selections)));
     }
     check(&cases);
 }
@@ -327,7 +345,8 @@ fn all_assignments_of_six_threads_from_a_tenth() {
 fn a_thousand_assignments_of_24_threads_from_a_tenth() {
     let bench = Bench::new(ROLES, 8);
     let sample = bench.sample(1000, 1);
-    let cases = IPFWD_VARIANTS.map(|variant| of_variant(variant, &bench, &sample));
+    let variants = ["hash1_L1", "hashN_L2", "intadd"];
+    let cases = variants.map(|variant| of_variant(variant, &bench, &sample, &[Selection::Active]));
     check(&cases);
     // With 211 experiments all are.
     let is_within = |case: &Case| case.active[0] <= 0.028 && case.active[1] <= 0.014;
@@ -353,29 +372,21 @@ fn eight_threads_need_less_than_two_thousand() {
     println!("8 threads: a random assignment loses {:.4}", 1.0 - mean / best);
     let full = bench.losses(&Full::new(8, 4, &program).tables(), &sample, &truth);
     println!("8 threads: full {full:.4?}");
-    let learned = [
-        (0, Selection::Active),
-        (0, Selection::Random),
-        (300, Selection::Active),
-    ]
-    .map(|(climbs, selection)| {
-        let how = Plan {
-            climbs,
-            ..plan(700, &sample, selection)
-        };
-        let learned = bench.learn(&program, &how);
-        let losses = bench.losses(&learned.tables, &sample, &truth);
-        let gains = gains(&bench, &program, &learned, best);
-        println!(
-            "8 threads, {selection:?}, {climbs} climbs, {} experiments: losses {losses:.4?}, gains {gains:.4?}",
-            learned.nr_experiments,
-        );
-        (losses, gains)
-    });
+    let how = Plan {
+        climbs: 300,
+        ..plan(700, &sample, Selection::Active)
+    };
+    let learned = bench.learn(&program, &how);
+    let losses = bench.losses(&learned.tables, &sample, &truth);
+    let gains = gains(&bench, &program, &learned, best);
+    println!(
+        "8 threads, {} experiments: losses {losses:.4?}, gains {gains:.4?}",
+        learned.nr_experiments,
+    );
     // As good as all 727,776 entries on the sample; the paper's own bound.
-    assert!(learned[0].0[0] <= full[0] + 0.01 && learned[0].0[0] <= 0.028);
+    assert!(losses[0] <= full[0] + 0.01 && losses[0] <= 0.028);
     // 1,000 random assignments, measured, are more experiments, and worse.
-    assert!(learned[2].1[0] > 0.0);
+    assert!(gains[0] > 0.0);
 }
 
 #[test]

@@ -13,8 +13,8 @@ use threadwise_machine::Machine;
 use threadwise_model::sharing::IPFWD_VARIANTS;
 use threadwise_placement::spec::Precision;
 use threadwise_placement::{
-    Assignments, Campaign, Computed, Evaluation, Experiment, Layouts, Leaf, Predictor, Reading, Sampler,
-    Scope, Size, Store, Tables, Tree, count, deal, evaluate, manifest,
+    Assignments, Campaign, Computed, Evaluation, Experiment, Layouts, Leaf, Predicted, Predictor, Reading,
+    Runner, Sampler, Scope, Size, Store, Tables, Tree, best_of_all, count, deal, evaluate, manifest,
 };
 
 const ROLES: usize = 3;
@@ -45,7 +45,12 @@ fn exact() -> Precision {
 }
 
 /// Profiles with noise as the paper's runs hardly had, then measures the sample.
-fn study(variant: &str, instances: usize, sample: &[Vec<Leaf>], balanced: &[Vec<Leaf>]) -> [Evaluation; 3] {
+fn study(
+    variant: &str,
+    (instances, seed): (usize, u64),
+    sample: &[Vec<Leaf>],
+    balanced: &[Vec<Leaf>],
+) -> [Evaluation; 3] {
     let t2 = T2::new();
     let layouts = Layouts::new(&t2.tree, &t2.scope).unwrap();
     let interrupted = AtomicBool::new(false);
@@ -62,7 +67,7 @@ fn study(variant: &str, instances: usize, sample: &[Vec<Leaf>], balanced: &[Vec<
         interrupted: &interrupted,
     };
     let store = Store::open(Path::new(":memory:"), ("ipfwd", "ipfwd")).unwrap();
-    let mut runner = Computed::new(&t2.machine, variant, 0.002, 1).unwrap();
+    let mut runner = Computed::new(&t2.machine, variant, 0.002, seed).unwrap();
     let experiments = manifest(&t2.tree, &t2.scope, &layouts, (campaign.size, Reading::Literal)).unwrap();
     campaign.run(&experiments, &mut runner, &store, |_| {}).unwrap();
     let tables = campaign.tables(&store).unwrap();
@@ -72,11 +77,9 @@ fn study(variant: &str, instances: usize, sample: &[Vec<Leaf>], balanced: &[Vec<
     })
 }
 
-/// The paper's bounds (section 5): with the first choice at most 4 % lost with six threads and 2.8 % with 24, with the best
-/// of five 1.4 %. Of hash1_L1 and hash1_L2 with six threads two classes are equal in the tables, and which of them is chosen
-/// is up to noise: the wrong one loses up to 4.2 %.
-fn check(variant: &str, bound: f64, [literal, foreign_only, excess]: &[Evaluation; 3]) {
-    assert!(excess.top1 <= bound, "{variant}: {excess:?}");
+/// The paper's bounds (section 5): with the first choice at most 2.8 % lost, with the best of five 1.4 %.
+fn check(variant: &str, [literal, foreign_only, excess]: &[Evaluation; 3]) {
+    assert!(excess.top1 <= 0.028, "{variant}: {excess:?}");
     assert!(excess.top5 <= 0.014, "{variant}: {excess:?}");
     // The figure shows something: most assignments lose much more.
     assert!(
@@ -105,8 +108,70 @@ fn all_assignments_of_six_threads() {
     assert_eq!(sample.len(), 1526);
     let balanced = vec![deal(&t2.tree, 6, &mut Pcg64::new(1, 1)).unwrap()];
     for variant in IPFWD_VARIANTS {
-        check(variant, 0.045, &study(variant, 2, &sample, &balanced));
+        check(variant, &study(variant, (2, 1), &sample, &balanced));
     }
+}
+
+/// What is chosen does not hang on the noise: of hash1_L1 and hash1_L2 three classes are equal in the tables, of which one
+/// loses 3.8 %. Seeds of which a choice by prediction alone takes that one are among these.
+#[test]
+fn classes_that_tie_are_told_apart() {
+    let t2 = T2::new();
+    let layouts = Layouts::new(&t2.tree, &t2.scope).unwrap();
+    let size = Size {
+        roles: ROLES,
+        instances: 2,
+    };
+    let experiments = manifest(&t2.tree, &t2.scope, &layouts, (size, Reading::Literal)).unwrap();
+    let interrupted = AtomicBool::new(false);
+    let mut nr_lost_by_prediction_alone = 0;
+    for variant in IPFWD_VARIANTS {
+        let truth = |placed: &[Leaf]| {
+            let cpus = |threads: &[Leaf]| Some(threads.iter().map(|&leaf| t2.tree.cpu(leaf)).collect());
+            let instances: Vec<_> = placed.chunks(ROLES).map(cpus).collect();
+            let mut exact = Computed::new(&t2.machine, variant, 0.0, 1).unwrap();
+            exact.run(&instances).unwrap().iter().sum::<f64>()
+        };
+        let best = Assignments::new(&t2.tree, 6)
+            .unwrap()
+            .map(|placed| truth(&placed));
+        let best = best.fold(0.0, f64::max);
+        for seed in 1..=8 {
+            let campaign = Campaign {
+                tree: &t2.tree,
+                scope: &t2.scope,
+                layouts: &layouts,
+                size,
+                precision: exact(),
+                seed: 1,
+                interrupted: &interrupted,
+            };
+            let store = Store::open(Path::new(":memory:"), ("ipfwd", "ipfwd")).unwrap();
+            let mut runner = Computed::new(&t2.machine, variant, 0.002, seed).unwrap();
+            campaign.run(&experiments, &mut runner, &store, |_| {}).unwrap();
+            let tables = campaign.tables(&store).unwrap();
+            let how = (ROLES, Reading::Excess);
+            let mut predictor = Predictor::new(&tables, &t2.tree, &layouts, &t2.scope, how).unwrap();
+            let plain = best_of_all(&t2.tree, &mut predictor, 6, 5).unwrap().into_sorted();
+            let ranking = campaign.ranking(&store).unwrap();
+            let chosen = ranking.first_of_all(&mut predictor, &plain).unwrap();
+            let loss = |placed: &[Leaf]| 1.0 - truth(placed) / best;
+            assert!(loss(&chosen[0].placed) <= 0.028, "{variant} {seed}: {chosen:?}");
+            let of_five = chosen.iter().map(|it| loss(&it.placed)).fold(1.0, f64::min);
+            assert!(of_five <= 0.014, "{variant} {seed}: {of_five}");
+            nr_lost_by_prediction_alone += u32::from(loss(&plain[0].placed) > 0.028);
+            // The same by another way: all in one list.
+            let all: Vec<_> = Assignments::new(&t2.tree, 6)
+                .unwrap()
+                .map(|placed| Predicted {
+                    performance: predictor.predict(&placed),
+                    placed,
+                })
+                .collect();
+            assert_eq!(ranking.sort(all)[..5], chosen, "{variant} {seed}");
+        }
+    }
+    assert!(nr_lost_by_prediction_alone >= 2);
 }
 
 #[test]
@@ -119,7 +184,7 @@ fn a_thousand_assignments_of_24_threads() {
         .map(|_| deal(&t2.tree, 24, &mut random).unwrap())
         .collect();
     for variant in IPFWD_VARIANTS {
-        check(variant, 0.028, &study(variant, 8, &sample, &balanced));
+        check(variant, &study(variant, (8, 1), &sample, &balanced));
     }
 }
 

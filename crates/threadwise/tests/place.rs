@@ -163,6 +163,14 @@ fn lists_and_samples_have_a_line_for_each_assignment() {
             .lines()
             .all(|line| listed.lines().any(|it| it == line))
     );
+    let one = none.json(&["list", "--machine", "core:1 pu:2", "--threads", "2"]);
+    assert_eq!(
+        (&one["schema"], &one["cpus"]),
+        (
+            &"threadwise.place.assignment/1".into(),
+            &serde_json::json!([[0, 1]])
+        )
+    );
 }
 
 #[test]
@@ -491,15 +499,8 @@ fn a_campaign_that_is_killed_goes_on_where_it_was() {
     let profile = ["profile", "spec.toml", "--store", store_text];
     let mut campaign = workload.command(&profile);
     let mut campaign = Running(campaign.stdout(Stdio::null()).spawn().unwrap());
-    // The file behind the store grows with each run.
+    // The file behind the store grows with each run, and before the first one.
     let log = store.with_extension("place-wal");
-    wait_for("the store", || log.metadata().is_ok_and(|file| file.len() > 0));
-    let in_use = workload.refused(&profile);
-    assert!(in_use.contains("is in use by another campaign"), "{in_use}");
-    let size = log.metadata().unwrap().len();
-    wait_for("a run", || {
-        log.metadata().is_ok_and(|file| file.len() > size + 4096)
-    });
     let killed = campaign.0.id();
     let folder = format!("threadwise-place-{killed}/");
     let programs = || {
@@ -509,13 +510,24 @@ fn a_campaign_that_is_killed_goes_on_where_it_was() {
             .unwrap()
             .stdout
     };
-    assert!(!programs().is_empty(), "a program runs");
+    wait_for("a program", || !programs().is_empty());
+    let in_use = workload.refused(&profile);
+    assert!(in_use.contains("is in use by another campaign"), "{in_use}");
+    let size = log.metadata().unwrap().len();
+    wait_for("a run", || {
+        log.metadata().is_ok_and(|file| file.len() > size + 4096)
+    });
+    wait_for("the next program", || !programs().is_empty());
     campaign.0.kill().unwrap();
     campaign.0.wait().unwrap();
     wait_for("the end of the program", || programs().is_empty());
     let interrupted = workload.command(&profile).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(300));
     let pid = interrupted.id().to_string();
+    let folder = format!("threadwise-place-{pid}/");
+    wait_for("a program", || {
+        let found = Command::new("pgrep").args(["-f", &folder]).output().unwrap();
+        !found.stdout.is_empty()
+    });
     assert!(
         Command::new("kill")
             .args(["-INT", &pid])
@@ -837,4 +849,157 @@ fn tables_are_learned_from_a_part_of_their_experiments() {
     let ratio = chosen(&learned) / chosen(&profiled);
     // The paper's bound for the best of five.
     assert!(ratio > 1.0 - 0.014, "{learned} {profiled}");
+}
+
+#[test]
+fn a_campaign_is_spread_over_machines() {
+    let workload = Workload::new("");
+    let profile = |rest: &[&str]| workload.json(&[&["profile", "ipfwd:intadd"], rest].concat());
+    let whole = profile(&["--store", "whole.place"]);
+    for part in ["1/3", "2/3", "3/3"] {
+        let store = format!("{}.place", &part[..1]);
+        let one = profile(&["--part", part, "--store", &store]);
+        assert!(one["runs"].as_u64() < whole["runs"].as_u64(), "{part}: {one}");
+    }
+    let merge = |stores: &[&str], rest: &[&str]| {
+        let args = [&["merge", "ipfwd:intadd"], stores, rest, &["--format", "json"]].concat();
+        let output = workload.run(&args);
+        assert!(output.status.success(), "{output:?}");
+        let lines = String::from_utf8(output.stdout).unwrap();
+        lines
+            .lines()
+            .map(|line| {
+                serde_json::from_str::<Value>(line).unwrap()["new"]
+                    .as_u64()
+                    .unwrap()
+            })
+            .sum::<u64>()
+    };
+    let three = ["1.place", "2.place", "3.place"];
+    let all = ["--store", "all.place"];
+    let would = merge(&three, &["--store", "all.place", "--dry-run"]);
+    assert!(would > 0 && !workload.path("all.place").exists());
+    assert_eq!(merge(&three, &all), would);
+    // Once more adds nothing, nor does what came by another way.
+    assert_eq!(merge(&three, &all), 0);
+    assert_eq!(
+        merge(&["1.place", "2.place"], &["--store", "two.place"])
+            + merge(&["3.place"], &["--store", "two.place"]),
+        would
+    );
+    assert_eq!(merge(&["two.place"], &all), 0);
+    // Nothing is left to be run, and the same is predicted.
+    let again = profile(&all);
+    assert_eq!(again["new_runs"], 0, "{again}");
+    let predict =
+        |store| workload.json(&["predict", "ipfwd:intadd", "--store", store])["assignments"].clone();
+    assert_eq!(predict("all.place"), predict("whole.place"));
+    // Results of something else do not come in by this door either.
+    assert!(workload.run(&["profile", "ipfwd:intmul"]).status.success());
+    for (args, expected) in [
+        (
+            ["merge", "ipfwd:intadd", "ipfwd-intmul.place"],
+            "holds results of ipfwd:intmul",
+        ),
+        (
+            ["merge", "ipfwd:intadd", "none.place"],
+            "there is no none.place to merge",
+        ),
+        (["profile", "ipfwd:intadd", "--part=4/3"], "it must be I/N"),
+    ] {
+        let error = workload.refused(&args);
+        assert!(error.contains(expected), "{args:?}: {error}");
+    }
+}
+
+#[test]
+fn another_build_of_a_program_is_not_mixed_in() {
+    let _alone = alone();
+    let workload = Workload::new("");
+    let program = workload.path("sh");
+    let spec = constant(1).replace("[\"sh\", \"-c\"", &format!("[{program:?}, \"-c\""));
+    std::fs::write(workload.path("spec.toml"), spec).unwrap();
+    std::fs::copy("/bin/sh", &program).unwrap();
+    let profile = ["profile", "spec.toml"];
+    assert!(workload.run(&profile).status.success());
+    // Touching it changes nothing.
+    std::fs::copy("/bin/sh", &program).unwrap();
+    assert!(workload.run(&profile).status.success());
+    // What follows the program in its file is not looked at when it is run.
+    let mut changed = std::fs::read("/bin/sh").unwrap();
+    changed.push(0);
+    std::fs::write(&program, changed).unwrap();
+    let error = workload.refused(&profile);
+    assert!(
+        error.contains("as it was before it changed: give another --store"),
+        "{error}"
+    );
+    assert!(
+        workload
+            .run(&["profile", "spec.toml", "--changed-program"])
+            .status
+            .success()
+    );
+    assert!(workload.run(&profile).status.success());
+}
+
+#[test]
+fn what_would_be_run_is_said_and_not_run() {
+    let workload = Workload::new("");
+    for args in [
+        &["profile", "ipfwd:intadd", "--part", "1/2"][..],
+        &["predict", "ipfwd:intadd", "--budget", "20"],
+        &["select", "ipfwd:intadd", "--budget", "20"],
+        &["worth", "ipfwd:intadd"],
+        &["evaluate", "ipfwd:intadd"],
+        &["measure", "ipfwd:intadd", "--cpus", "0,1,2"],
+    ] {
+        let output = workload.run(&[args, &["--dry-run"]].concat());
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && stdout.starts_with("would "),
+            "{args:?}: {output:?}"
+        );
+        assert!(!workload.path("ipfwd-intadd.place").exists(), "{args:?}");
+    }
+}
+
+#[test]
+fn noise_is_not_worth_a_search() {
+    let workload = Workload::new("");
+    let worth = |noise: &str, seed: &str| {
+        let store = format!("{noise}-{seed}.place");
+        let output = workload.run(&[
+            "worth",
+            "ipfwd:intadd",
+            "--instances",
+            "8",
+            "--noise",
+            noise,
+            "--seed",
+            seed,
+            "--store",
+            &store,
+            "--format",
+            "json",
+        ]);
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let observed = |of: &Value, field: &str| of[field]["observed"].as_f64().unwrap();
+    // The best of the sample stands out less without what noise adds.
+    for seed in ["1", "2", "3"] {
+        let noisy = worth("0.1", seed);
+        let (with, without) = (
+            observed(&noisy, "best_with_noise"),
+            observed(&noisy, "best_possible"),
+        );
+        // Of the sum of eight instances.
+        let noise = noisy["noise"].as_f64().unwrap();
+        assert!((0.6..1.5).contains(&(noise / (0.1 / 8f64.sqrt()))), "{noisy}");
+        let above = |best: f64| best / noisy["base"].as_f64().unwrap() - 1.0;
+        assert!(
+            above(without) > 0.0 && above(without) < 0.99 * above(with),
+            "{noisy}"
+        );
+    }
 }

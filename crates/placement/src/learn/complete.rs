@@ -59,7 +59,7 @@ impl Completion {
                         beside.1.push((performance / alone).ln());
                     }
                 }
-                Experiment::Assignment(_) | Experiment::Kernel(_) => {}
+                Experiment::Across(_) | Experiment::Assignment(_) | Experiment::Kernel(_) => {}
             }
         }
         // What is expected far from all is what is usual.
@@ -109,7 +109,7 @@ impl Completion {
                     ..expected
                 })
             }
-            Experiment::Assignment(_) | Experiment::Kernel(_) => None,
+            Experiment::Across(_) | Experiment::Assignment(_) | Experiment::Kernel(_) => None,
         }
     }
 }

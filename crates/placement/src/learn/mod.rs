@@ -23,7 +23,7 @@ use std::sync::Arc;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
-use crate::campaign::{Campaign, CampaignError, Control};
+use crate::campaign::{Campaign, CampaignError, Control, Progress};
 use crate::run::Runner;
 use crate::select::{Best, Predicted};
 use crate::tables::{Beside, Tables};
@@ -125,14 +125,40 @@ pub fn learn(
     store: &Store,
     plan: &Plan,
 ) -> Result<Learned, CampaignError> {
+    learn_watched(campaign, (runner, store), plan, |_| {})
+}
+
+/// As [`learn`]; calls `report` after each run. All that is to be done is the budget, of which something may be left.
+///
+/// # Errors
+/// Those of [`learn`].
+pub fn learn_watched(
+    campaign: &Campaign,
+    (runner, store): (&mut dyn Runner, &Store),
+    plan: &Plan,
+    mut report: impl FnMut(&Progress),
+) -> Result<Learned, CampaignError> {
     check(campaign, plan)?;
+    let mut runs_before = 0;
     let mut study = Study::new(campaign, plan);
     let first = study.first();
     study.choose(first, plan.budget);
     let mut control = Control::new(study.chosen.first().cloned(), store)?;
     let batch = plan.budget.div_ceil(12).max(3);
     loop {
-        let runs = campaign.run_under(&mut control, &study.chosen, (&mut *runner, store), |_| {})?;
+        let mut runs_now = 0;
+        let runs = campaign.run_under(&mut control, &study.chosen, (&mut *runner, store), |progress| {
+            let (left, in_round) = (plan.budget - progress.done, progress.all - progress.done);
+            let rounds = left as f64 / in_round.max(1) as f64;
+            runs_now = progress.runs;
+            report(&Progress {
+                all: plan.budget,
+                runs: runs_before + progress.runs,
+                seconds_left: progress.seconds_left.map(|seconds| seconds * rounds),
+                ..*progress
+            });
+        })?;
+        runs_before += runs_now;
         study.learn_from(&runs);
         let learned = study.predict(batch)?;
         let left = plan.budget.saturating_sub(study.chosen.len());
@@ -295,7 +321,7 @@ impl<'a> Study<'a> {
             match experiment {
                 Experiment::Base(placed) => tables.set_base(placed, performance),
                 Experiment::Beside(beside) => tables.set_beside(*beside, performance),
-                Experiment::Assignment(_) | Experiment::Kernel(_) => {}
+                Experiment::Across(_) | Experiment::Assignment(_) | Experiment::Kernel(_) => {}
             }
         }
         tables.set_fallback(self.completion.clone());
@@ -473,7 +499,7 @@ impl<'a> Study<'a> {
         let point = |(of, _): &(Experiment, f64)| match of {
             Experiment::Base(placed) => features.of_base(placed),
             Experiment::Beside(beside) => features.of_beside(beside),
-            Experiment::Assignment(_) | Experiment::Kernel(_) => Point::default(),
+            Experiment::Across(_) | Experiment::Assignment(_) | Experiment::Kernel(_) => Point::default(),
         };
         let pool_of = |some: &[(Experiment, f64)], gaussian| {
             let points = some.iter().map(point).collect();

@@ -45,7 +45,7 @@ pub struct Found {
     /// The best assignment met, in canonical form.
     pub best: Predicted,
     /// No assignment is predicted to do more, up to [`TOLERANCE`]. Infinite where the member of a scope is too large for
-    /// the relaxation, or the tables have a fallback.
+    /// the relaxation, the tables have a fallback, or threads beyond the scope matter.
     pub bound: f64,
     /// Whether the best reaches the bound, up to [`TOLERANCE`].
     pub is_proven: bool,
@@ -95,8 +95,9 @@ pub fn search(
     let mut predictor = Predictor::new(tables, tree, layouts, scope, (size.roles, reading))?;
     let mut random = Pcg64::new(u128::from(effort.seed), 0x5ea2c4);
     let incumbent = anneal::best(tree, &mut predictor, threads, effort.nr_predictions, &mut random);
-    // It lists the base entries, and somebody who is asked for the missing ones has no list.
-    let relaxation = if tables.has_fallback() {
+    // It lists the base entries, and somebody who is asked for the missing ones has no list. Nor does it know of anything
+    // beyond the scope.
+    let relaxation = if tables.has_fallback() || scope.beyond().is_some_and(|_| tables.has_across()) {
         None
     } else {
         relax::Relaxation::new(problem)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `threadwise place profile`, `predict` and `select`: the paper's three phases.
+//! `threadwise place predict` and `select`: the paper's second and third phase.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -10,10 +9,11 @@ use rand_pcg::Pcg64;
 use serde_json::{Value, json};
 use threadwise_metrics::{RatioSummary, Summary, independent_ratio, paired_ratio};
 use threadwise_placement::{
-    Campaign, Effort, Experiment, Layouts, Plan, Predicted, Predictor, Reading, Runner, Sampler, Selection,
-    Store, best_around, best_of_all, deal, learn, manifest, search,
+    Effort, Experiment, Layouts, Plan, Predicted, Predictor, Reading, Sampler, Selection, Store, all_around,
+    best_of_all, deal, learn_watched, search,
 };
 
+use super::profile::{show, watched};
 use super::shape::cpus_text;
 use super::subject::{StoreOptions, Subject, SubjectOptions};
 use crate::Format;
@@ -21,31 +21,6 @@ use crate::experiment::progress_bar;
 
 /// As many assignments are predicted one by one, which takes seconds; of more the best is searched for.
 const MAX_LISTED: u64 = 20_000_000;
-
-/// Fill the Base Time Table and the Slowdown Table: run one instance in each of its assignments, and a target instance
-/// with each of its threads beside all that the workload could put beside it.
-///
-/// Every run is kept at once. Whatever ends it, the same command goes on where it was.
-#[derive(clap::Args)]
-pub struct ProfileOptions {
-    #[command(flatten)]
-    subject: SubjectOptions,
-
-    /// What will count as beside a thread when assignments are predicted
-    #[arg(long, value_enum, default_value_t = Reading::default())]
-    reading: Reading,
-
-    #[command(flatten)]
-    store: StoreOptions,
-
-    /// Only say what would be run
-    #[arg(long)]
-    dry_run: bool,
-
-    /// How to print the summary
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
-}
 
 /// Where predictions come from.
 #[derive(clap::Args)]
@@ -78,6 +53,10 @@ pub struct PredictOptions {
     /// Print so many of the best
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     top: u32,
+
+    /// With --budget, only say what would be run; without it nothing is
+    #[arg(long, requires = "budget")]
+    dry_run: bool,
 
     /// How to print them
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -116,87 +95,13 @@ pub struct SelectOptions {
     format: Format,
 }
 
-/// Runs a campaign with a progress bar.
-pub fn watched(
-    campaign: &Campaign,
-    experiments: &[Experiment],
-    runner: &mut dyn Runner,
-    store: &Store,
-) -> Result<BTreeMap<Experiment, Vec<f64>>> {
-    let bar = progress_bar();
-    let mut void = 0;
-    let runs = campaign.run(experiments, runner, store, |progress| {
-        bar.set_length(progress.all as u64);
-        bar.set_position(progress.done as u64);
-        let left = progress.seconds_left.map_or(String::new(), |seconds| {
-            format!(", {:.0} min left", seconds / 60.0)
-        });
-        bar.set_message(format!("{} runs, {} void{left}", progress.runs, progress.void));
-        void = progress.void;
-    })?;
-    bar.finish_and_clear();
-    if void > 0 {
-        eprintln!("{void} runs were repeated: something else used the machine meanwhile");
-    }
-    Ok(runs)
-}
-
-/// Fills the tables.
-pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
-    let subject = options.subject.load()?;
-    let layouts = Layouts::new(&subject.tree, &subject.scope)?;
-    let experiments = manifest(
-        &subject.tree,
-        &subject.scope,
-        &layouts,
-        (subject.size, options.reading),
-    )?;
-    let no_room = |it: &&Experiment| it.setting(&layouts, &subject.scope, subject.size.roles).is_none();
-    let nr_without_room = experiments.iter().filter(no_room).count();
-    if options.dry_run {
-        let nr = experiments.len() - nr_without_room;
-        let hours = (nr as f64 * f64::from(subject.precision.min) * subject.seconds_a_run) / 3600.0;
-        println!(
-            "would run {nr} experiments at least {} times each, {hours:.1} h or more",
-            subject.precision.min
-        );
-        return Ok(ExitCode::SUCCESS);
-    }
-    let store = subject.open(&options.store)?;
-    let nr_before = store.runs()?.len();
-    let mut runner = subject.runner()?;
-    watched(&subject.campaign(&layouts), &experiments, runner.as_mut(), &store)?;
-    let nr_runs = store.runs()?.len();
-    let nr_new = nr_runs.saturating_sub(nr_before);
-    if nr_without_room > 0 {
-        eprintln!(
-            "{nr_without_room} entries of the Slowdown Table are left out: the machine has no room for their threads' \
-             instances; assignments that need them are not predicted"
-        );
-    }
-    let (base, beside) = subject.campaign(&layouts).tables(&store)?.nr_entries();
-    match options.format {
-        Format::Text => println!(
-            "{} [{}]: {base} entries of the Base Time Table and {beside} of the Slowdown Table from {nr_runs} runs, \
-             {nr_new} of them new",
-            subject.name,
-            runner.label()
-        ),
-        Format::Json => println!(
-            "{}",
-            json!({
-                "schema": "threadwise.place.profile/1", "subject": subject.name, "machine": subject.machine.name(),
-                "label": runner.label(), "seed": subject.seed, "base_entries": base, "slowdown_entries": beside,
-                "runs": nr_runs, "new_runs": nr_new, "without_room": nr_without_room,
-            })
-        ),
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
 /// Prints predictions.
 pub fn predict(options: &PredictOptions) -> Result<ExitCode> {
     let subject = options.subject.load()?;
+    if let (true, Some(budget)) = (options.dry_run, options.tables.budget) {
+        println!("would run at most {budget} experiments to learn the tables");
+        return Ok(ExitCode::SUCCESS);
+    }
     let store = open_tables(&subject, &options.tables)?;
     let predicted = if options.cpus.is_empty() {
         best_predicted(&subject, &options.tables, &store, options.top)?
@@ -274,6 +179,13 @@ fn learned(
     store: &Store,
     (nr, budget): (u32, u32),
 ) -> Result<Vec<Predicted>> {
+    if let Some(beyond) = subject.scope.beyond() {
+        bail!(
+            "what threads do to each other beyond a \"{}\", in a \"{}\", is not learned: leave --budget or --beyond out",
+            subject.scope.level(),
+            beyond.level()
+        );
+    }
     let layouts = Layouts::new(&subject.tree, &subject.scope)?;
     let mut sampler = Sampler::new(&subject.tree, subject.nr_threads())?;
     let mut random = Pcg64::new(u128::from(subject.seed), 0x9ed1c7);
@@ -286,7 +198,16 @@ fn learned(
         climbs: NR_CLIMBS,
     };
     let mut runner = subject.runner()?;
-    let learned = learn(&subject.campaign(&layouts), runner.as_mut(), store, &plan)?;
+    let bar = progress_bar();
+    let learned = learn_watched(
+        &subject.campaign(&layouts),
+        (runner.as_mut(), store),
+        &plan,
+        |progress| {
+            show(&bar, progress);
+        },
+    )?;
+    bar.finish_and_clear();
     let limit = if learned.is_narrow {
         "all that matters is known"
     } else {
@@ -298,7 +219,8 @@ fn learned(
 
 fn profiled(subject: &Subject, options: &TableOptions, store: &Store, nr: u32) -> Result<Vec<Predicted>> {
     let layouts = Layouts::new(&subject.tree, &subject.scope)?;
-    let tables = subject.campaign(&layouts).tables(store)?;
+    let campaign = subject.campaign(&layouts);
+    let (tables, ranking) = (campaign.tables(store)?, campaign.ranking(store)?);
     if tables.nr_entries().0 == 0 {
         bail!("the store has no tables: run `threadwise place profile` with the same options first");
     }
@@ -324,16 +246,12 @@ fn profiled(subject: &Subject, options: &TableOptions, store: &Store, nr: u32) -
             gap if gap.is_finite() => {
                 eprintln!("of {all} assignments none is predicted to be better by more than {gap:.2} %");
             }
-            _ => eprintln!(
-                "of {all} assignments another may be better: there is no bound for so many threads a core"
-            ),
+            _ => eprintln!("of {all} assignments another may be better: there is no bound for this workload"),
         }
-        return Ok(best_around(
-            &subject.tree,
-            &mut predictor,
-            &found.best.placed,
-            nr as usize,
-        ));
+        let around = all_around(&subject.tree, &mut predictor, &found.best.placed);
+        let mut best = ranking.sort(around);
+        best.truncate(nr as usize);
+        return Ok(best);
     }
     let best = best_of_all(&subject.tree, &mut predictor, subject.nr_threads(), nr as usize)?;
     if best.nr_unknown > 0 {
@@ -342,7 +260,7 @@ fn profiled(subject: &Subject, options: &TableOptions, store: &Store, nr: u32) -
             best.nr_unknown, best.nr_seen
         );
     }
-    let best = best.into_sorted();
+    let best = ranking.first_of_all(&mut predictor, &best.into_sorted())?;
     if best.is_empty() {
         bail!(
             "no assignment can be predicted: run `threadwise place profile` with the same options to its end"

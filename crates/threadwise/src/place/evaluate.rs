@@ -8,10 +8,11 @@ use comfy_table::{CellAlignment, Table, presets};
 use rand_pcg::Pcg64;
 use serde_json::json;
 use threadwise_placement::{
-    Assignments, Layouts, Predictor, Reading, Sampler, deal, evaluate as evaluate_sample, manifest,
+    Assignments, Evaluation, Layouts, Predictor, Reading, Sampler, deal, evaluate as evaluate_sample,
+    manifest,
 };
 
-use super::campaign::watched;
+use super::profile::watched;
 use super::subject::{StoreOptions, SubjectOptions};
 use crate::Format;
 
@@ -28,6 +29,10 @@ pub struct Options {
 
     #[command(flatten)]
     store: StoreOptions,
+
+    /// Only say what would be run
+    #[arg(long)]
+    dry_run: bool,
 
     /// How to print it
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -50,20 +55,21 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         let balanced = (0..options.samples).map(|_| deal(&subject.tree, nr_threads, &mut random));
         (sample, balanced.collect::<Result<_, _>>()?)
     };
+    let how = (subject.size, Reading::Literal);
+    let experiments = manifest(&subject.tree, &subject.scope, &layouts, how)?;
+    if options.dry_run {
+        println!(
+            "would run {} experiments of the tables, and measure {} assignments and {} balanced ones",
+            experiments.len(),
+            sample.len(),
+            balanced.len()
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
     let store = subject.open(&options.store)?;
     let mut runner = subject.runner()?;
     let campaign = subject.campaign(&layouts);
-    watched(
-        &campaign,
-        &manifest(
-            &subject.tree,
-            &subject.scope,
-            &layouts,
-            (subject.size, Reading::Literal),
-        )?,
-        runner.as_mut(),
-        &store,
-    )?;
+    watched(&campaign, &experiments, runner.as_mut(), &store)?;
     let tables = campaign.tables(&store)?;
     let mut rows = Vec::new();
     for (name, reading) in [
@@ -93,6 +99,19 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         println!("{json}");
         return Ok(ExitCode::SUCCESS);
     }
+    println!(
+        "{}, {} instances on {} [{}]: losses against the best of {} assignments",
+        subject.name,
+        subject.size.instances,
+        subject.machine.name(),
+        runner.label(),
+        sample.len()
+    );
+    println!("{}", table(&rows));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(rows: &[(&str, Evaluation)]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header([
@@ -107,7 +126,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         "rank correlation",
     ]);
     let percent = |loss: f64| format!("{:.1} %", 100.0 * loss);
-    for (name, it) in &rows {
+    for (name, it) in rows {
         table.add_row([
             name.to_string(),
             percent(it.top1),
@@ -123,14 +142,5 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    println!(
-        "{}, {} instances on {} [{}]: losses against the best of {} assignments",
-        subject.name,
-        subject.size.instances,
-        subject.machine.name(),
-        runner.label(),
-        sample.len()
-    );
-    println!("{table}");
-    Ok(ExitCode::SUCCESS)
+    table
 }

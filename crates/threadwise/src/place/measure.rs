@@ -5,8 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use serde_json::json;
+use threadwise_machine::CpuId;
 
 use super::campaign::figure;
+use super::shape::cpus_text;
 use super::subject::SubjectOptions;
 use crate::Format;
 
@@ -23,6 +25,10 @@ pub struct Options {
     /// Pin nothing: let the kernel place the threads
     #[arg(long)]
     kernel: bool,
+
+    /// Only say what would be run
+    #[arg(long)]
+    dry_run: bool,
 
     /// How to print it
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -44,6 +50,16 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         ),
         None => vec![None; subject.size.instances],
     };
+    if options.dry_run {
+        let places = |cpus: &Vec<CpuId>| cpus_text(std::slice::from_ref(cpus));
+        for (nr, cpus) in instances.iter().enumerate() {
+            let on = cpus
+                .as_ref()
+                .map_or("the CPUs that the kernel chooses".to_string(), places);
+            println!("would run instance {nr} on {on}");
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut runner = subject.runner()?;
     let performance = runner.run(&instances)?;
     match options.format {

@@ -6,6 +6,7 @@ mod campaign;
 mod evaluate;
 mod lab;
 mod measure;
+mod profile;
 mod shape;
 mod subject;
 mod worth;
@@ -28,7 +29,9 @@ pub enum Command {
     /// Estimate from random assignments what the best could be, and say whether it is worth a search
     Worth(worth::Options),
     /// Fill the Base Time Table and the Slowdown Table
-    Profile(campaign::ProfileOptions),
+    Profile(profile::ProfileOptions),
+    /// Join the stores that several machines have filled
+    Merge(profile::MergeOptions),
     /// Predict assignments from the tables
     Predict(campaign::PredictOptions),
     /// Measure the best predicted assignments, and the baselines, and choose
@@ -47,7 +50,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Sample(options) => shape::sample(&options),
         Command::Measure(options) => measure::run(&options),
         Command::Worth(options) => worth::run(&options),
-        Command::Profile(options) => campaign::profile(&options),
+        Command::Profile(options) => profile::profile(&options),
+        Command::Merge(options) => profile::merge(&options),
         Command::Predict(options) => campaign::predict(&options),
         Command::Select(options) => campaign::select(&options),
         Command::Apply(options) => apply::run(&options),

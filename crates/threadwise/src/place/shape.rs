@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use rand_pcg::Pcg64;
-use serde_json::{Value, json};
+use serde_json::json;
 use threadwise_machine::Machine;
 use threadwise_placement::{Assignments, Leaf, Sampler, Scope, Tree, count as count_all};
 
@@ -48,8 +48,7 @@ pub struct CountOptions {
 
 /// List assignments: for each thread, instance by instance, the CPU.
 ///
-/// Of each class of equal assignments the first is listed, in a fixed order. With --format json a line is an array of
-/// CPUs for each instance.
+/// Of each class of equal assignments the first is listed, in a fixed order. With --format json each line is an object.
 #[derive(clap::Args)]
 pub struct ListOptions {
     #[command(flatten)]
@@ -133,7 +132,9 @@ impl ShapeOptions {
                 .collect();
             let line = match self.format {
                 Format::Text => cpus_text(&instances),
-                Format::Json => Value::from(instances).to_string(),
+                Format::Json => {
+                    json!({ "schema": "threadwise.place.assignment/1", "cpus": instances }).to_string()
+                }
             };
             match writeln!(stdout, "{line}") {
                 // Whoever reads has seen enough.

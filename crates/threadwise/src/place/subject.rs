@@ -11,7 +11,9 @@ use serde_json::json;
 use threadwise_machine::{CpuId, Machine};
 use threadwise_placement::host::Host;
 use threadwise_placement::spec::{Precision, Spec};
-use threadwise_placement::{Campaign, Computed, Layouts, Runner, Scope, Size, Store, Tree};
+use threadwise_placement::{
+    Campaign, Change, Computed, Layouts, Runner, Scope, Size, Store, Tree, fingerprint,
+};
 
 use super::lab::Guest;
 
@@ -49,6 +51,10 @@ pub struct SubjectOptions {
     #[arg(long, short)]
     instances: Option<usize>,
 
+    /// Take into account what threads do to each other that only share this level, such as llc, instead of what the file says
+    #[arg(long, value_name = "LEVEL")]
+    beyond: Option<String>,
+
     /// The seed of all that is drawn at random
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -64,6 +70,20 @@ pub struct StoreOptions {
     /// Where results are kept [default: the subject's name with .place, in this folder]
     #[arg(long)]
     store: Option<PathBuf>,
+
+    /// Go on with a store of another build of the program: its performance is taken to be the same
+    #[arg(long)]
+    changed_program: bool,
+}
+
+impl StoreOptions {
+    /// What a program is to be that is not the one whose results the store has.
+    pub fn change(&self) -> Change {
+        match self.changed_program {
+            true => Change::Accepted,
+            false => Change::Refused,
+        }
+    }
 }
 
 /// A workload on a machine.
@@ -112,7 +132,7 @@ impl SubjectOptions {
         let once = u32::from(self.noise > 0.0);
         self.subject(
             (&self.subject, machine),
-            Scope::DEFAULT,
+            (Scope::DEFAULT, self.beyond.as_deref()),
             Kind::Ipfwd {
                 variant: variant.into(),
                 noise: self.noise,
@@ -141,6 +161,7 @@ impl SubjectOptions {
         }
         let machine = Machine::load(&source)?;
         let scope = spec.scope.clone();
+        let beyond = self.beyond.as_deref().or(spec.beyond.as_deref());
         let copy = Box::new(spec.clone());
         let kind = match self.on {
             On::Host => Kind::Host(copy),
@@ -149,7 +170,7 @@ impl SubjectOptions {
                 mips: self.mips,
             },
         };
-        self.subject((&spec.name, machine), &scope, kind, |subject| {
+        self.subject((&spec.name, machine), (&scope, beyond), kind, |subject| {
             subject.thread_names = spec.threads.iter().map(|thread| thread.to_string()).collect();
             subject.precision = spec.precision;
             subject.size.instances = self.instances.unwrap_or(spec.instances);
@@ -174,12 +195,15 @@ impl SubjectOptions {
     fn subject(
         &self,
         (name, machine): (&str, Machine),
-        scope: &str,
+        (scope, beyond): (&str, Option<&str>),
         kind: Kind,
         complete: impl FnOnce(&mut Subject),
     ) -> Result<Subject> {
         let tree = Tree::new(&machine)?;
-        let scope = Scope::new(&machine, &tree, scope)?;
+        let mut scope = Scope::new(&machine, &tree, scope)?;
+        if let Some(beyond) = beyond {
+            scope = scope.with_beyond(&machine, &tree, beyond)?;
+        }
         let mut subject = Subject {
             name: name.to_string(),
             machine,
@@ -197,6 +221,10 @@ impl SubjectOptions {
             kind,
         };
         complete(&mut subject);
+        if let Some(beyond) = subject.scope.beyond() {
+            // Where threads run in an experiment depends on it.
+            subject.identity = format!("{} beyond {}", subject.identity, beyond.level());
+        }
         subject.size.roles = subject.thread_names.len();
         if subject.size.instances == 0 {
             bail!("--instances must be at least 1");
@@ -281,15 +309,31 @@ impl Subject {
         self.open(options)
     }
 
-    /// Opens its store.
+    /// Opens its store, or creates it. A program that has changed since it was filled is refused, unless the options say
+    /// that it does not matter.
     pub fn open(&self, options: &StoreOptions) -> Result<Store> {
-        Ok(Store::open(
-            &self.store_path(options),
-            (&self.name, &self.identity),
-        )?)
+        self.open_at(&self.store_path(options), options)
     }
 
-    fn store_path(&self, options: &StoreOptions) -> PathBuf {
+    /// As [`Subject::open`], of another file.
+    pub fn open_at(&self, path: &Path, options: &StoreOptions) -> Result<Store> {
+        let store = Store::open(path, self.store_identity())?;
+        if let Some(spec) = self.spec() {
+            // A program that is not there fails when it is run, and is then named with the remedy.
+            if let Ok(fingerprint) = fingerprint(&spec.command[0]) {
+                store.check_program(&fingerprint, options.change())?;
+            }
+        }
+        Ok(store)
+    }
+
+    /// What its stores are known by.
+    pub fn store_identity(&self) -> (&str, &str) {
+        (&self.name, &self.identity)
+    }
+
+    /// Where its store is.
+    pub fn store_path(&self, options: &StoreOptions) -> PathBuf {
         let default = || {
             let name = self.name.replace(|c: char| !c.is_alphanumeric(), "-");
             PathBuf::from(format!("{name}.place"))

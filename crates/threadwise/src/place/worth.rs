@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `threadwise place worth`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use anyhow::Result;
 use rand_pcg::Pcg64;
 use serde_json::json;
-use threadwise_metrics::{best_possible, chance_of_top};
+use threadwise_metrics::{best_possible, chance_of_top, relative_noise, without_noise};
 use threadwise_placement::{Experiment, Layouts, Sampler};
 
-use super::campaign::{mean, watched};
+use super::campaign::mean;
+use super::profile::watched;
 use super::subject::{StoreOptions, SubjectOptions};
 use crate::Format;
 
+/// So many of the assignments are run so often in all: the noise is then known to a sixth or so.
+const NOISE_ASSIGNMENTS: usize = 10;
+const NOISE_RUNS: u32 = 3;
+
 /// Measure random assignments, estimate from the best of them what the best of all could be, and say whether a search
-/// could gain enough. Exit status 1: it is not worth it.
+/// could gain enough. What runs of one assignment differ by is no gain: a few are repeated, and it is taken off. Exit status 1: it is not worth it.
 ///
 /// The estimate is by extreme values (peaks over a threshold), as in Radojković et al., "Optimal Task Assignment in
 /// Multithreaded Processors: A Statistical Approach", ASPLOS 2012.
@@ -84,19 +89,23 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         )?,
         false => BTreeMap::new(),
     };
-    // Each assignment once: more of them tell more than repeating them.
+    // Each assignment once: more of them tell more than repeating them. A few are repeated to learn what noise adds.
     (campaign.precision.min, campaign.precision.max) = (1, 1);
     let runs = watched(&campaign, &experiments, runner.as_mut(), &store)?;
-    // The same assignment may be drawn twice, and counts twice.
-    let measured: Vec<f64> = sample
-        .into_iter()
-        .map(|placed| mean(&runs[&Experiment::Assignment(placed)]))
-        .collect();
-    let best = best_possible(&measured, 0.95)?;
+    (campaign.precision.min, campaign.precision.max) = (NOISE_RUNS, NOISE_RUNS);
+    let few: BTreeSet<_> = experiments.iter().take(NOISE_ASSIGNMENTS).cloned().collect();
+    let few: Vec<_> = few.into_iter().collect();
+    let repeated = watched(&campaign, &few, runner.as_mut(), &store)?;
+    let noise = relative_noise(repeated.values().map(Vec::as_slice)).unwrap_or(0.0);
+    // The same assignment may be drawn twice, and counts twice. Of those with more runs the first counts as the others.
+    let measured: Vec<f64> = experiments.iter().map(|it| runs[it][0]).collect();
+    let average = mean(&measured);
+    let best = best_possible(&without_noise(&measured, noise * average), 0.95)?;
     let (against, base) = match kernel.values().next() {
         Some(kernel) => ("the kernel's placement", mean(kernel)),
-        None => ("random assignments on the mean", mean(&measured)),
+        None => ("random assignments on the mean", average),
     };
+    let with_noise = best_possible(&measured, 0.95)?;
     // What is not known to be out of reach may be there.
     let gain = best.high.map(|high| high / base - 1.0);
     let is_worth = gain.is_none_or(|gain| gain >= options.gain);
@@ -108,6 +117,10 @@ pub fn run(options: &Options) -> Result<ExitCode> {
                 "best of {} random assignments: {:+.1} % over {against}",
                 measured.len(),
                 percent(best.observed)
+            );
+            println!(
+                "  runs of one assignment differ by {:.2} % (standard deviation), which is taken off all figures here",
+                100.0 * noise
             );
             println!(
                 "  it is among the best 1 % of all with a probability of {:.1} %",
@@ -136,7 +149,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             json!({
                 "schema": "threadwise.place.worth/1", "label": runner.label(), "seed": subject.seed, "against": against,
                 "base": base, "best_possible": best, "nr_samples": measured.len(), "chance_of_top_percent": top,
-                "gain_at_most": gain, "worth": is_worth,
+                "gain_at_most": gain, "best_with_noise": with_noise, "noise": noise, "worth": is_worth,
             })
         ),
     }
