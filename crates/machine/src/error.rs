@@ -36,6 +36,14 @@ pub enum Error {
         /// What contradicts what.
         problem: String,
     },
+    /// JSON that is no machine.
+    #[error("{place} is no machine in JSON: {problem}")]
+    Json {
+        /// Where it came from.
+        place: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A machine without online CPUs.
     #[error("{place}: there is no online CPU, and a machine has at least one")]
     NoCpus {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cpulist;
 use crate::error::Error;
@@ -31,7 +31,7 @@ pub mod names {
 pub(crate) const REQUIRED: [&str; 4] = [names::PACKAGE, names::LLC, names::CORE, names::PU];
 
 /// One level: a partition of the online CPUs of a machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Level {
     pub(crate) name: String,
     /// In order of each group's lowest CPU.
@@ -39,7 +39,7 @@ pub struct Level {
 }
 
 /// One member of a level: a package, a core, and so on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     /// The operating system's own number, where it has one (physical_package_id, the N of nodeN).
     /// It need not be dense or unique; the index in [`Level::groups`] is both.

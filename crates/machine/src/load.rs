@@ -32,6 +32,24 @@ impl Machine {
         }
     }
 
+    /// The text of the machine file that [`Machine::load`] reads for `spec`; none where it is no machine file.
+    ///
+    /// # Errors
+    /// [`Error::Read`].
+    pub fn text_of(spec: &str) -> Result<Option<String>, Error> {
+        let path = Path::new(spec.trim());
+        match path.is_file() && path.extension().is_some_and(|end| end == "toml") {
+            true => {
+                let read_error = |source| Error::Read {
+                    path: path.to_path_buf(),
+                    source,
+                };
+                std::fs::read_to_string(path).map(Some).map_err(read_error)
+            }
+            false => Ok(zoo::text(spec.trim()).map(String::from)),
+        }
+    }
+
     /// The machine that this program runs on.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The machine itself: what every source ends in and every user starts from.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::id::{CoreId, CpuId, LlcId, MAX_CPUS, NodeId, PackageId};
@@ -30,7 +30,7 @@ pub struct Cpu {
 }
 
 /// A cache and the online CPUs that share it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cache {
     /// 1 for L1, and so on.
     pub level: u8,
@@ -43,7 +43,7 @@ pub struct Cache {
 }
 
 /// What a cache holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheKind {
     /// Data only.
@@ -55,7 +55,7 @@ pub enum CacheKind {
 }
 
 /// Where the capacities were taken from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CapacitySource {
     /// The kernel's own `cpu_capacity`.
@@ -224,7 +224,7 @@ impl Machine {
 }
 
 /// How the lab emulates a machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lab {
     /// Millions of instructions a second of a CPU with capacity 1024 that has its core for itself.
     pub mips: u32,

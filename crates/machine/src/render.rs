@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The machine for people: a tree, a table of its levels and a table of its CPUs. Plain text, no colour.
+//! The machine for people: a tree, a table of its levels and a table of its CPUs, in plain text; and a picture.
 
+mod svg;
 mod table;
 mod tree;
 
@@ -11,6 +12,12 @@ impl Machine {
     /// A tree for a terminal, one line for each run of equal siblings, ending in a newline.
     pub fn render_tree(&self) -> String {
         tree::render(self)
+    }
+
+    /// A picture, as a document of its own that may also be put into a page: levels as boxes within boxes, CPUs with
+    /// their numbers, capacities where they differ. It is readable on light and dark ground.
+    pub fn render_svg(&self) -> String {
+        svg::render(self)
     }
 
     /// A table with a row for each level: how many there are, and how many CPUs each has.

@@ -45,6 +45,12 @@ pub(crate) fn find(name: &str) -> Option<Result<Machine, Error>> {
     Some(file::parse(text, &format!("zoo/{name}.toml")))
 }
 
+/// The text of the file with this name; none when the zoo has no such file.
+pub(crate) fn text(name: &str) -> Option<&'static str> {
+    let entry = ZOO.iter().find(|(known, _)| *known == name);
+    entry.map(|(_, text)| *text)
+}
+
 /// The names, for an error message.
 pub(crate) fn names() -> String {
     ZOO.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")

@@ -10,8 +10,9 @@
 
 pub mod error;
 pub mod extremes;
-pub mod orders;
+pub mod multiple;
 pub mod noise;
+pub mod orders;
 mod pareto;
 mod percentile;
 pub mod performance;
@@ -20,8 +21,9 @@ pub mod summary;
 
 pub use error::Error;
 pub use extremes::{BestPossible, best_possible, chance_of_top};
-pub use orders::TwoOrders;
+pub use multiple::holm;
 pub use noise::{relative_noise, without_noise};
+pub use orders::TwoOrders;
 pub use percentile::percentile;
 pub use performance::{
     JitterSummary, Performance, fairness, jitter, jitter_summary, speedup_from_times, throughput,

@@ -23,6 +23,12 @@ pub(crate) fn t95(what: &'static str, n: usize) -> Result<f64, Error> {
     in_range(what, distribution.inverse_cdf(0.975))
 }
 
+/// How probable it is that a t statistic with `n` - 1 degrees of freedom exceeds `t`.
+pub(crate) fn exceeds(what: &'static str, n: usize, t: f64) -> Result<f64, Error> {
+    let distribution = StudentsT::new(0.0, 1.0, n as f64 - 1.0).map_err(|_| Error::Range { what })?;
+    in_range(what, distribution.sf(t))
+}
+
 /// The first terms of the expansion in powers of 1/`freedom` (Abramowitz and Stegun, 26.7.5).
 fn expansion(freedom: f64) -> f64 {
     let first = (Z.powi(3) + Z) / 4.0;

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, check_finite, check_positive, in_range, mean, positive_in_range};
-use crate::student::t95;
+use crate::student::{exceeds, t95};
 
 /// A sample, and where the mean of what it was drawn from lies with 95 % confidence: `mean` ± `ci95`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,6 +63,30 @@ impl RatioSummary {
     /// Whether 1 is outside of the interval: the two series differ, at the 5 % level.
     pub fn excludes_one(&self) -> bool {
         self.low > 1.0 || self.high < 1.0
+    }
+
+    /// How probable it is to see a ratio this far from 1 if the true one is at most `least` from it, 0.01 being 1 % more or
+    /// less: a two-sided t test of the logarithms. With `least` 0 it is below 0.05 just when the interval excludes 1.
+    ///
+    /// # Errors
+    /// If `least` is negative or not finite.
+    pub fn p(&self, least: f64) -> Result<f64, Error> {
+        const WHAT: &str = "least change";
+        check_finite(WHAT, &[least], 1)?;
+        if least < 0.0 {
+            return Err(Error::NotPositive {
+                what: WHAT,
+                index: 0,
+                value: least,
+            });
+        }
+        let (distance, least) = (self.ratio.ln().abs(), least.ln_1p());
+        let error = (self.high.ln() - self.low.ln()) / 2.0 / t95(WHAT, self.n)?;
+        if error == 0.0 {
+            return Ok(if distance <= least { 1.0 } else { 0.0 });
+        }
+        let beyond = |statistic: f64| exceeds(WHAT, self.n, statistic / error);
+        Ok((beyond(distance - least)? + beyond(distance + least)?).min(1.0))
     }
 }
 
@@ -165,6 +189,23 @@ mod tests {
     }
 
     #[test]
+    fn p_values_are_those_of_the_t_test() {
+        // Logarithms 0.1, 0.2, 0.3: t = 0.2/(0.1/sqrt 3) = 3.4641 with 2 degrees of freedom, p = 0.07418.
+        let summary = paired_ratio(&[0.1f64, 0.2, 0.3].map(f64::exp), &[1.0; 3]).unwrap();
+        assert!((summary.p(0.0).unwrap() - 0.074_18).abs() < 1e-4);
+        // Against up to e^0.1: t = 1.7320 and 5.1962; 0.112702 + 0.017546.
+        let beyond = summary.p(0.1f64.exp() - 1.0).unwrap();
+        assert!((beyond - 0.130_25).abs() < 1e-4, "{beyond}");
+        assert!(summary.p(-0.1).is_err() && summary.p(f64::NAN).is_err());
+        let same = paired_ratio(&[3.0; 4], &[3.0; 4]).unwrap();
+        let double = paired_ratio(&[6.0; 4], &[3.0; 4]).unwrap();
+        assert_eq!(
+            (same.p(0.0), double.p(0.5), double.p(1.5)),
+            (Ok(1.0), Ok(0.0), Ok(1.0))
+        );
+    }
+
+    #[test]
     fn bad_input_is_an_error() {
         assert!(matches!(Summary::of(&[]), Err(Error::TooFew { .. })));
         assert!(matches!(Summary::of(&[1.0]), Err(Error::TooFew { .. })));
@@ -213,6 +254,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn p_and_the_interval_agree(values in vec(0.5..2.0f64, 2..12)) {
+            let summary = paired_ratio(&values, &vec![1.0; values.len()]).unwrap();
+            let p = summary.p(0.0).unwrap();
+            prop_assert!((0.0..=1.0).contains(&p));
+            prop_assert!((p - 0.05).abs() < 1e-6 || (p < 0.05) == summary.excludes_one());
+            prop_assert!(p <= summary.p(0.01).unwrap() + 1e-12);
+        }
+
+
         #[test]
         fn the_ratio_of_a_to_b_is_the_reciprocal_of_that_of_b_to_a(pairs in vec((0.1..10.0f64, 0.1..10.0f64), 2..10)) {
             let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();

@@ -147,7 +147,11 @@ fn tasks_are_spread_for_performance_and_packed_for_power() {
     assert_eq!(fill(Mode::Performance, 4, false), [0, 8, 2, 10]);
     assert_eq!(fill(Mode::Powersave, 4, false), [0, 2, 4, 6]);
     // Whole cores before siblings, everywhere; and a package is full before the next one is woken.
-    assert!(fill(Mode::Performance, 8, false).iter().all(|cpu| cpu.is_multiple_of(2)));
+    assert!(
+        fill(Mode::Performance, 8, false)
+            .iter()
+            .all(|cpu| cpu.is_multiple_of(2))
+    );
     assert_eq!(fill(Mode::Powersave, 9, false), [0, 2, 4, 6, 1, 3, 5, 7, 8]);
     // A program's threads stay in one cache as long as they fit.
     assert_eq!(fill(Mode::Performance, 4, true), [0, 2, 4, 6]);
