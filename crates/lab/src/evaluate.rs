@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Turns samples into the numbers of the report. Void samples count for nothing here.
 //!
-//! Schedulers are compared within a round: both get the same seed, minutes apart in the same boot.
+//! Schedulers are compared within a round: both get the same seed, minutes apart in the same boot. A round that was not
+//! measured in full in one boot counts for nothing either.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use threadwise_metrics::{
@@ -10,7 +13,7 @@ use threadwise_metrics::{
 use threadwise_model::fluid;
 
 use crate::error::Error;
-use crate::run::{Label, Measurement, Sample};
+use crate::run::{Label, Measurement, Sample, boots_of_rounds};
 
 /// Names the layout of the JSON that an evaluation is written as.
 pub const SCHEMA: &str = "threadwise.lab/1";
@@ -26,6 +29,12 @@ pub struct Evaluation {
     pub runs: Vec<RunResult>,
     /// Samples that were void.
     pub nr_void: usize,
+    /// Rounds that were measured in full: the experiment's, or fewer if it was interrupted.
+    #[serde(default)]
+    pub nr_rounds: u32,
+    /// In how many boots they were measured.
+    #[serde(default)]
+    pub nr_boots: u32,
     /// What was measured.
     pub measurement: Measurement,
 }
@@ -73,48 +82,50 @@ pub struct SchedulerResult {
 /// # Errors
 /// If there are fewer than two complete rounds, so that there is no spread.
 pub fn evaluate(measurement: Measurement) -> Result<Evaluation, Error> {
+    let rounds = Rounds::of(&measurement);
     let runs = measurement
         .experiment
         .runs
         .iter()
-        .map(|run| run_result(&measurement, run))
+        .map(|run| run_result(&rounds, run))
         .collect::<Result<_, _>>()?;
+    let boots: BTreeSet<u32> = rounds.boots.values().copied().collect();
+    let (nr_rounds, nr_boots) = (rounds.boots.len() as u32, boots.len() as u32);
     Ok(Evaluation {
         schema: SCHEMA.to_string(),
         label: measurement.label,
         runs,
         nr_void: measurement.samples.iter().filter(|sample| sample.void).count(),
+        nr_rounds,
+        nr_boots,
         measurement,
     })
 }
 
-fn run_result(measurement: &Measurement, run: &[String]) -> Result<RunResult, Error> {
-    let experiment = &measurement.experiment;
-    let baseline = totals(&valid(measurement, &experiment.schedulers[0].name, run));
-    let bound = bound(measurement, run)?;
+fn run_result(rounds: &Rounds, run: &[String]) -> Result<RunResult, Error> {
+    let experiment = &rounds.measurement.experiment;
+    let baseline = rounds.totals(&experiment.schedulers[0].name, run);
+    let bound = bound(rounds, run)?;
     let schedulers = experiment
         .schedulers
         .iter()
         .enumerate()
         .map(|(index, scheduler)| {
-            let samples = valid(measurement, &scheduler.name, run);
+            let samples = rounds.samples(&scheduler.name, run);
             let total = Summary::of(&totals(&samples))?;
             let over_baseline = (index > 0)
                 .then(|| paired_ratio(&totals(&samples), &baseline))
                 .transpose()?;
-            let alone = run
+            let alone: Option<Vec<_>> = run
                 .iter()
-                .map(|name| alone(measurement, &scheduler.name, name))
-                .collect::<Option<Vec<_>>>();
+                .map(|name| rounds.alone(&scheduler.name, name))
+                .collect();
             let over_sequential = alone
-                .as_deref()
                 .filter(|_| experiment.is_in_two_orders(run))
-                .map(|alone| paired_ratio(&totals(&samples), &one_after_the_other(alone)))
+                .map(|alone| paired_ratio(&totals(&samples), &one_after_the_other(&alone)))
                 .transpose()?;
-            let (speedups, fairness) = match alone {
-                Some(alone) if run.len() > 1 => speedups(&samples, &alone)?,
-                _ => (Vec::new(), None),
-            };
+            let speedups = rounds.speedups(&scheduler.name, run)?;
+            let fairness = rounds.fairness(&scheduler.name, run)?;
             Ok(SchedulerResult {
                 scheduler: scheduler.name.clone(),
                 total,
@@ -130,8 +141,8 @@ fn run_result(measurement: &Measurement, run: &[String]) -> Result<RunResult, Er
                     })
                     .transpose()?,
                 over_sequential,
-                speedups,
-                fairness,
+                speedups: summaries(&speedups)?,
+                fairness: fairness.map(|values| Summary::of(&values)).transpose()?,
                 jitter: jitters(&samples, run.len())?,
                 idle: Summary::of(&samples.iter().map(|sample| sample.idle).collect::<Vec<_>>())?,
             })
@@ -146,13 +157,92 @@ fn run_result(measurement: &Measurement, run: &[String]) -> Result<RunResult, Er
     })
 }
 
-/// The valid samples of a run under a scheduler, one a round, in order.
-fn valid<'a>(measurement: &'a Measurement, scheduler: &str, run: &[String]) -> Vec<&'a Sample> {
-    measurement
-        .samples
-        .iter()
-        .filter(|s| !s.void && s.scheduler == scheduler && s.run == run)
-        .collect()
+/// What counts of a measurement: the rounds that were measured in full, and their valid samples.
+pub struct Rounds<'a> {
+    measurement: &'a Measurement,
+    /// The boot of each.
+    boots: BTreeMap<u32, u32>,
+}
+
+impl<'a> Rounds<'a> {
+    /// Those of a measurement.
+    pub fn of(measurement: &'a Measurement) -> Self {
+        let boots = boots_of_rounds(&measurement.experiment, &measurement.samples);
+        Self { measurement, boots }
+    }
+
+    /// The boot of each round.
+    pub fn boots(&self) -> &BTreeMap<u32, u32> {
+        &self.boots
+    }
+
+    /// The samples of a run under a scheduler, one a round, in order.
+    pub fn samples(&self, scheduler: &str, run: &[String]) -> Vec<&'a Sample> {
+        let counts = |sample: &&Sample| {
+            !sample.void
+                && sample.scheduler == scheduler
+                && sample.run == run
+                && self.boots.get(&sample.round) == Some(&sample.boot)
+        };
+        let mut samples: Vec<_> = self.measurement.samples.iter().filter(counts).collect();
+        samples.sort_by_key(|sample| sample.round);
+        samples
+    }
+
+    /// The performance of all programs of a run together, one a round.
+    pub fn totals(&self, scheduler: &str, run: &[String]) -> Vec<f64> {
+        totals(&self.samples(scheduler, run))
+    }
+
+    /// A program's performance alone in each round, if the experiment ran it, or one that differs in nothing but its
+    /// name and seed, alone.
+    fn alone(&self, scheduler: &str, name: &str) -> Option<Vec<f64>> {
+        let experiment = &self.measurement.experiment;
+        let program = experiment.program(name);
+        let equals = experiment
+            .programs
+            .iter()
+            .filter(|other| other.does_the_same_as(program));
+        std::iter::once(program)
+            .chain(equals)
+            .map(|program| self.totals(scheduler, std::slice::from_ref(&program.name)))
+            .find(|totals| !totals.is_empty())
+    }
+
+    /// For each program its speedup (eq. 2) in each round; empty for one program, or if one was not run alone.
+    ///
+    /// # Errors
+    /// If a performance is zero.
+    pub fn speedups(&self, scheduler: &str, run: &[String]) -> Result<Vec<Vec<f64>>, Error> {
+        let alone: Option<Vec<_>> = run.iter().map(|name| self.alone(scheduler, name)).collect();
+        let Some(alone) = alone.filter(|_| run.len() > 1) else {
+            return Ok(Vec::new());
+        };
+        let samples = self.samples(scheduler, run);
+        let of_program = |(program, alone): (usize, &Vec<f64>)| {
+            let pairs = samples.iter().zip(alone);
+            let speedup = |(sample, &alone): (&&Sample, &f64)| {
+                let together = sample.performance[program];
+                Ok(Performance { alone, together }.speedup()?)
+            };
+            pairs.map(speedup).collect::<Result<_, Error>>()
+        };
+        alone.iter().enumerate().map(of_program).collect()
+    }
+
+    /// Fairness (eq. 3) in each round, where there are speedups.
+    ///
+    /// # Errors
+    /// As [`Rounds::speedups`].
+    pub fn fairness(&self, scheduler: &str, run: &[String]) -> Result<Option<Vec<f64>>, Error> {
+        let speedups = self.speedups(scheduler, run)?;
+        let Some(first) = speedups.first() else {
+            return Ok(None);
+        };
+        let of_round = |round: usize| speedups.iter().map(|values| values[round]).collect::<Vec<_>>();
+        let fair = (0..first.len()).map(|round| Ok(fairness(&of_round(round))?));
+        fair.collect::<Result<_, Error>>().map(Some)
+    }
 }
 
 fn totals(samples: &[&Sample]) -> Vec<f64> {
@@ -180,44 +270,8 @@ fn one_after_the_other(alone: &[Vec<f64>]) -> Vec<f64> {
     (0..rounds).map(|round| 1.0 / seconds(round)).collect()
 }
 
-/// A program's performance alone in each round, if the experiment ran it, or one that differs in nothing but its
-/// name and seed, alone.
-fn alone(measurement: &Measurement, scheduler: &str, name: &str) -> Option<Vec<f64>> {
-    let experiment = &measurement.experiment;
-    let program = experiment.program(name);
-    let equals = experiment
-        .programs
-        .iter()
-        .filter(|other| other.does_the_same_as(program));
-    std::iter::once(program)
-        .chain(equals)
-        .map(|program| valid(measurement, scheduler, std::slice::from_ref(&program.name)))
-        .find(|samples| !samples.is_empty())
-        .map(|samples| totals(&samples))
-}
-
-fn speedups(samples: &[&Sample], alone: &[Vec<f64>]) -> Result<(Vec<Summary>, Option<Summary>), Error> {
-    let mut by_program = vec![Vec::new(); alone.len()];
-    let mut fair = Vec::new();
-    for (round, sample) in samples.iter().enumerate() {
-        let mut of_round = Vec::new();
-        for (program, alone) in alone.iter().enumerate() {
-            let Some(&alone) = alone.get(round) else { continue };
-            let speedup = Performance {
-                alone,
-                together: sample.performance[program],
-            }
-            .speedup()?;
-            by_program[program].push(speedup);
-            of_round.push(speedup);
-        }
-        fair.push(fairness(&of_round)?);
-    }
-    let speedups = by_program
-        .iter()
-        .map(|values| Summary::of(values))
-        .collect::<Result<_, _>>()?;
-    Ok((speedups, Some(Summary::of(&fair)?)))
+fn summaries(series: &[Vec<f64>]) -> Result<Vec<Summary>, Error> {
+    series.iter().map(|values| Ok(Summary::of(values)?)).collect()
 }
 
 fn jitters(samples: &[&Sample], nr_programs: usize) -> Result<Vec<JitterSummary>, Error> {
@@ -233,7 +287,8 @@ fn jitters(samples: &[&Sample], nr_programs: usize) -> Result<Vec<JitterSummary>
 }
 
 /// The fluid bound (thread-essence, section VI, with serial and seniority boost) of synthetic programs that run together and were measured alone under the baseline.
-fn bound(measurement: &Measurement, run: &[String]) -> Result<Option<f64>, Error> {
+fn bound(rounds: &Rounds, run: &[String]) -> Result<Option<f64>, Error> {
+    let measurement = rounds.measurement;
     let experiment = &measurement.experiment;
     let ratios: Option<Vec<_>> = run
         .iter()
@@ -246,10 +301,7 @@ fn bound(measurement: &Measurement, run: &[String]) -> Result<Option<f64>, Error
         })
         .collect();
     let baseline = &experiment.schedulers[0].name;
-    let alone: Option<Vec<_>> = run
-        .iter()
-        .map(|name| alone(measurement, baseline, name))
-        .collect();
+    let alone: Option<Vec<_>> = run.iter().map(|name| rounds.alone(baseline, name)).collect();
     let (Some(ratios), Some(alone)) = (ratios, alone) else {
         return Ok(None);
     };
@@ -318,6 +370,7 @@ pub(crate) mod tests {
         let experiment = Experiment::from_toml(EXPERIMENT, Path::new("t.toml")).unwrap();
         let sample = |round: u32, scheduler: &str, run: &[&str], performance: Vec<f64>| Sample {
             round,
+            boot: 0,
             scheduler: scheduler.into(),
             run: run.iter().map(|name| name.to_string()).collect(),
             performance: performance
@@ -440,6 +493,40 @@ pub(crate) mod tests {
         measurement.samples.retain(|sample| sample.round == 0);
         let error = evaluate(measurement).unwrap_err().to_string();
         assert!(error.contains("at least 2"), "{error}");
+    }
+
+    #[test]
+    fn rounds_are_of_one_boot() {
+        let mut resumed = measurement();
+        // The second round was cut short in the first boot, after the kernel's scheduler, and taken in another.
+        let again: Vec<Sample> = resumed
+            .samples
+            .iter()
+            .filter(|sample| sample.round == 1)
+            .map(|sample| Sample {
+                boot: 1,
+                performance: sample.performance.iter().map(|value| value * 2.0).collect(),
+                ..sample.clone()
+            })
+            .collect();
+        resumed
+            .samples
+            .retain(|sample| sample.round == 0 || sample.scheduler == "kernel");
+        let cut_short = Rounds::of(&resumed).boots;
+        assert_eq!(cut_short, BTreeMap::from([(0, 0)]));
+        assert!(evaluate(resumed.clone()).is_err(), "one round has no spread");
+        resumed.samples.extend(again);
+        let rounds = Rounds::of(&resumed);
+        assert_eq!(rounds.boots, BTreeMap::from([(0, 0), (1, 1)]));
+        let totals = rounds.totals("kernel", &resumed.experiment.runs[2]);
+        assert!(
+            close(totals[0], 550.0) && close(totals[1], 2.0 * 550.0 * 1.01),
+            "{totals:?}"
+        );
+        let evaluation = evaluate(resumed).unwrap();
+        assert_eq!((evaluation.nr_rounds, evaluation.nr_boots), (2, 2));
+        let gain = evaluation.runs[2].schedulers[1].over_baseline.unwrap();
+        assert!(close(gain.ratio, 800.0 / 550.0), "pairs are of one boot");
     }
 
     #[test]

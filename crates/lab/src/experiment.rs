@@ -279,7 +279,7 @@ impl Experiment {
 
 impl Program {
     /// Whether two programs differ in their names only.
-    pub(crate) fn does_the_same_as(&self, other: &Self) -> bool {
+    pub fn does_the_same_as(&self, other: &Self) -> bool {
         let nameless = |program: &Self| Self {
             name: String::new(),
             ..program.clone()

@@ -4,6 +4,7 @@
 //! A run during which the host fell behind is void and repeated; a scheduler that is thrown out, a
 //! guest that hangs or panics end the experiment. Nothing of that is ever averaged in.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -38,6 +39,9 @@ const COMMAND_DEADLINE: Duration = Duration::from_secs(300);
 pub struct Sample {
     /// The round, from 0.
     pub round: u32,
+    /// In which of the experiment's boots it was taken, from 0: one that was interrupted goes on in another.
+    #[serde(default)]
+    pub boot: u32,
     /// The scheduler's name.
     pub scheduler: String,
     /// The programs' names.
@@ -70,6 +74,16 @@ pub enum Label {
     Lab,
     /// Simulated.
     Simulated,
+}
+
+impl Label {
+    /// As it stands in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Label::Lab => "lab",
+            Label::Simulated => "simulated",
+        }
+    }
 }
 
 /// Everything that was measured, and where.
@@ -114,15 +128,21 @@ pub struct Outcome {
 pub enum Progress<'a> {
     /// The guest is being booted.
     Booting,
+    /// It has come up: what is measured now, without its samples.
+    Booted(&'a Measurement),
     /// A scheduler is being attached or detached.
     Switching(&'a str),
     /// A run begins: scheduler, programs, its number and how many there are.
     Running(&'a str, &'a [String], u32, u32),
+    /// A sample has been taken, void or not.
+    Sampled(&'a Sample),
     /// A run was void, with the share of time lost.
     Void(f64),
 }
 
 /// Boots a guest with the programs that the experiment names and carries it out, or what can be of it until `stop`.
+/// `earlier` samples of it, from boots that were interrupted, are gone on from: rounds that they have in full are not
+/// taken again.
 ///
 /// # Errors
 /// A wrong experiment, or a guest that does not come up. What goes wrong later is in the [`Outcome`]:
@@ -130,6 +150,7 @@ pub enum Progress<'a> {
 pub fn run(
     experiment: &Experiment,
     kernel: &Kernel,
+    earlier: Vec<Sample>,
     stop: &AtomicBool,
     mut watch: impl FnMut(Progress),
 ) -> Result<Outcome, Error> {
@@ -141,13 +162,27 @@ pub fn run(
     let qemu = qemu_version()?;
     watch(Progress::Booting);
     let guest = Guest::boot(&machine, experiment.mips, kernel, &image, false)?;
-    let release = guest.release.clone();
-    let mut samples = Vec::new();
+    let mut measurement = Measurement {
+        label: Label::Lab,
+        experiment: experiment.clone(),
+        machine: machine.name().to_string(),
+        nr_cpus: machine.nr_cpus(),
+        asymmetry: asymmetry(&machine),
+        smt: machine.has_smt(),
+        kernel: guest.release.clone(),
+        qemu,
+        version: VERSION.to_string(),
+        samples: Vec::new(),
+    };
+    watch(Progress::Booted(&measurement));
+    let mut samples = earlier;
     let mut session = Session {
         guest,
         experiment,
         machine: &machine,
         stop,
+        boot: samples.iter().map(|sample| sample.boot + 1).max().unwrap_or(0),
+        done: boots_of_rounds(experiment, &samples).into_keys().collect(),
         current: None,
     };
     let failure = session.all_rounds(&mut samples, &mut watch).err();
@@ -162,19 +197,21 @@ pub fn run(
     if failure.is_none() {
         session.guest.power_off();
     }
-    let measurement = Measurement {
-        label: Label::Lab,
-        experiment: experiment.clone(),
-        machine: machine.name().to_string(),
-        nr_cpus: machine.nr_cpus(),
-        asymmetry: asymmetry(&machine),
-        smt: machine.has_smt(),
-        kernel: release,
-        qemu,
-        version: VERSION.to_string(),
-        samples,
-    };
+    measurement.samples = samples;
     Ok(Outcome { measurement, failure })
+}
+
+/// The rounds that were measured in full, and in which boot. Of a round that was interrupted and taken again in another
+/// boot only that one counts: schedulers are compared within a boot.
+pub fn boots_of_rounds(experiment: &Experiment, samples: &[Sample]) -> BTreeMap<u32, u32> {
+    let mut taken: BTreeMap<(u32, u32), BTreeSet<(&str, &[String])>> = BTreeMap::new();
+    for sample in samples.iter().filter(|sample| !sample.void) {
+        let of_round = taken.entry((sample.round, sample.boot)).or_default();
+        of_round.insert((&sample.scheduler, &sample.run));
+    }
+    let nr_of_round = experiment.schedulers.len() * experiment.runs.len();
+    let complete = taken.into_iter().filter(|(_, runs)| runs.len() == nr_of_round);
+    complete.map(|(round_and_boot, _)| round_and_boot).collect()
 }
 
 /// The fastest CPU over the slowest: a in the paper's equations.
@@ -238,6 +275,10 @@ struct Session<'a> {
     machine: &'a Machine,
     /// Set from outside to end after the sample that is being taken.
     stop: &'a AtomicBool,
+    /// Which of the experiment's boots this is.
+    boot: u32,
+    /// Rounds that earlier boots have in full.
+    done: BTreeSet<u32>,
     /// The sched_ext scheduler that is attached.
     current: Option<&'a Scheduler>,
 }
@@ -249,9 +290,13 @@ impl<'a> Session<'a> {
         watch: &mut impl FnMut(Progress),
     ) -> Result<(), Error> {
         let experiment = self.experiment;
-        let total = experiment.rounds * (experiment.schedulers.len() * experiment.runs.len()) as u32;
-        let mut number = 0;
+        let of_round = (experiment.schedulers.len() * experiment.runs.len()) as u32;
+        let total = experiment.rounds * of_round;
+        let mut number = self.done.len() as u32 * of_round;
         for round in 0..experiment.rounds {
+            if self.done.contains(&round) {
+                continue;
+            }
             for scheduler in alternating(&experiment.schedulers, round) {
                 self.switch_to(scheduler, watch)?;
                 for run in &experiment.runs {
@@ -311,6 +356,7 @@ impl<'a> Session<'a> {
             let sample = self.take(round, scheduler, run)?;
             let void = sample.void;
             lost = sample.lost;
+            watch(Progress::Sampled(&sample));
             samples.push(sample);
             if !void {
                 return Ok(());
@@ -388,6 +434,7 @@ impl<'a> Session<'a> {
         let lost = counted.lost_share();
         Ok(Sample {
             round,
+            boot: self.boot,
             scheduler: scheduler.name.clone(),
             run: run.to_vec(),
             performance,

@@ -18,10 +18,7 @@ pub fn render(evaluation: &Evaluation) -> String {
     let mut line =
         |args: std::fmt::Arguments| writeln!(text, "{args}").expect("writing to a string cannot fail");
     line(format_args!("{}: {}", experiment.name, experiment.description));
-    let length = format!(
-        "{} rounds of {} s, seeds from {}",
-        experiment.rounds, experiment.seconds, experiment.seed
-    );
+    let length = length(evaluation);
     match evaluation.label {
         Label::Lab => line(format_args!(
             "[lab] machine {}, Linux {}, {length}, {} of {} runs void and repeated",
@@ -47,6 +44,23 @@ pub fn render(evaluation: &Evaluation) -> String {
         experiment.schedulers[0].name
     ));
     text
+}
+
+/// How often and how long, and what of it is missing.
+pub fn length(evaluation: &Evaluation) -> String {
+    let experiment = &evaluation.measurement.experiment;
+    let rounds = match evaluation.nr_rounds {
+        all if all == experiment.rounds => format!("{all} rounds"),
+        some => format!("{some} of {} rounds", experiment.rounds),
+    };
+    let boots = match evaluation.nr_boots {
+        0 | 1 => String::new(),
+        several => format!(" in {several} boots"),
+    };
+    format!(
+        "{rounds}{boots} of {} s, seeds from {}",
+        experiment.seconds, experiment.seed
+    )
 }
 
 /// Functions that a profile shows to people.
@@ -75,7 +89,8 @@ pub fn profile(profile: &Profile) -> String {
     format!("{} instructions\n{table}\n", profile.instructions)
 }
 
-fn heading(run: &RunResult) -> String {
+/// Which programs ran.
+pub fn heading(run: &RunResult) -> String {
     match run.run.as_slice() {
         [one] => format!("{one}, alone"),
         several => format!("{}, together", several.join(" and ")),
@@ -83,19 +98,28 @@ fn heading(run: &RunResult) -> String {
 }
 
 fn table(run: &RunResult) -> Table {
-    let together = run.run.len() > 1;
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(header(run));
+    for scheduler in &run.schedulers {
+        table.add_row(row(run, scheduler));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// What the cells of [`row`] are.
+pub fn header(run: &RunResult) -> Vec<String> {
     let unit = if run.in_work_units { "1000 units/s" } else { "1/s" };
-    let mut header = vec![
-        String::from("scheduler"),
-        unit.to_string(),
-        String::from("gain"),
-        String::from("idle"),
-        String::from("jitter"),
-    ];
-    if together {
-        header.extend(run.run.iter().map(|name| format!("speedup {name}")));
+    let mut header: Vec<_> = ["scheduler", unit, "gain", "idle", "jitter"]
+        .map(String::from)
+        .into();
+    if run.run.len() > 1 {
+        if !run.schedulers[0].speedups.is_empty() {
+            header.extend(run.run.iter().map(|name| format!("speedup {name}")));
+        }
         header.extend(["fairness", "of bound"].map(String::from));
     }
     if run
@@ -105,17 +129,11 @@ fn table(run: &RunResult) -> Table {
     {
         header.push(String::from("over sequential"));
     }
-    table.set_header(header);
-    for scheduler in &run.schedulers {
-        table.add_row(row(run, scheduler, together));
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+    header
 }
 
-fn row(run: &RunResult, result: &SchedulerResult, together: bool) -> Vec<String> {
+/// A scheduler's figures with their intervals.
+pub fn row(run: &RunResult, result: &SchedulerResult) -> Vec<String> {
     let scale = if run.in_work_units { 1e-3 } else { 1.0 };
     let worst_jitter = result.jitter.iter().max_by(|a, b| a.value.total_cmp(&b.value));
     let mut row = vec![
@@ -128,12 +146,12 @@ fn row(run: &RunResult, result: &SchedulerResult, together: bool) -> Vec<String>
             result.total.ci95 * scale
         ),
         result.over_baseline.as_ref().map_or_else(String::new, gain),
-        format!("{:.1} %", result.idle.mean * 100.0),
+        percent(&result.idle),
         worst_jitter.map_or_else(String::new, |j| {
             format!("{:.3} [{:.3}, {:.3}]", j.value, j.low, j.high)
         }),
     ];
-    if together {
+    if run.run.len() > 1 {
         row.extend(result.speedups.iter().map(plus_minus));
         row.push(result.fairness.as_ref().map_or_else(String::new, plus_minus));
         row.push(result.share_of_bound.as_ref().map_or_else(String::new, percent));
@@ -154,8 +172,8 @@ fn percent(share: &Summary) -> String {
     format!("{:.1} ± {:.1} %", share.mean * 100.0, share.ci95 * 100.0)
 }
 
-/// A ratio as a gain in percent, marked where its interval excludes none.
-fn gain(ratio: &RatioSummary) -> String {
+/// A ratio as a gain in percent, marked where its interval does not exclude that there is none.
+pub fn gain(ratio: &RatioSummary) -> String {
     let percent = |value: f64| (value - 1.0) * 100.0;
     let mark = if ratio.excludes_one() {
         ""

@@ -92,6 +92,11 @@ impl Timeline {
         runs
     }
 
+    /// The program that a task belongs to.
+    pub fn program_of(&self, task: TaskIndex) -> usize {
+        self.tasks[task].0
+    }
+
     /// The phases of all programs, in the order of their ends. While none of its threads is ready a program has none.
     pub fn phases(&self, serial_threshold: u32) -> Vec<Phase> {
         let nr_programs = self

@@ -7,16 +7,25 @@ use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use threadwise_lab::evaluate::evaluate;
 use threadwise_lab::experiment::Experiment;
-use threadwise_lab::run::Measurement;
+use threadwise_lab::run::{Measurement, Sample, VERSION};
 use threadwise_lab::table;
+use threadwise_report::store::Store;
+use threadwise_report::timeline::Timeline;
+use threadwise_report::{Error, Manifest};
 
 use crate::Format;
+use crate::runs::StoreOptions;
 
 /// Which experiment, and what becomes of its results.
 #[derive(clap::Args)]
 pub struct Options {
     /// The experiment file
-    experiment: PathBuf,
+    #[arg(required_unless_present = "resume")]
+    experiment: Option<PathBuf>,
+
+    /// Go on with a run that was interrupted: its number, or last
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["experiment", "rounds", "seconds", "seed", "no_store"])]
+    resume: Option<String>,
 
     /// Repeat everything so often, instead of what the file says
     #[arg(long)]
@@ -34,15 +43,79 @@ pub struct Options {
     #[arg(long, short)]
     output: Option<PathBuf>,
 
+    #[command(flatten)]
+    store: StoreOptions,
+
+    /// Keep no record of this run
+    #[arg(long, conflicts_with = "store")]
+    no_store: bool,
+
     /// How to print the results
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
 
+/// What is to be done: an experiment from its start, or the rest of one.
+pub struct Task {
+    /// The experiment.
+    pub experiment: Experiment,
+    /// What was measured before it was interrupted.
+    pub earlier: Vec<Sample>,
+    /// Where it is recorded.
+    pub recording: Recording,
+}
+
+/// A run that is recorded as it goes; or is not, with --no-store.
+pub struct Recording {
+    store: Option<Store>,
+    manifest: Manifest,
+    id: Option<i64>,
+}
+
 impl Options {
-    /// The experiment, with what the options say instead of the file.
-    pub fn load(&self) -> Result<Experiment> {
-        let mut experiment = Experiment::from_file(&self.experiment)?;
+    /// What is to be done. `kernel` is the release that would be booted, empty where none is.
+    pub fn task(&self, kernel: &str) -> Result<Task> {
+        if let Some(wanted) = &self.resume {
+            let store = self.store.open()?;
+            let record = store.resume(store.find(wanted)?, VERSION, kernel)?;
+            return Ok(Task {
+                experiment: record.measurement.experiment,
+                earlier: record.measurement.samples,
+                recording: Recording {
+                    store: Some(store),
+                    manifest: record.manifest,
+                    id: Some(record.id),
+                },
+            });
+        }
+        let path = self
+            .experiment
+            .as_ref()
+            .expect("clap wants it where nothing is resumed");
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let experiment = self.changed(Experiment::from_toml(&text, path)?)?;
+        Ok(Task {
+            recording: Recording {
+                store: match self.no_store {
+                    true => None,
+                    false => Some(self.store.open_or_create()?),
+                },
+                manifest: Manifest::now(&text, &experiment.machine)?,
+                id: None,
+            },
+            experiment,
+            earlier: Vec::new(),
+        })
+    }
+
+    /// Whether a run is gone on with.
+    pub fn is_resumed(&self) -> bool {
+        self.resume.is_some()
+    }
+
+    /// With what the options say instead of the file.
+    fn changed(&self, mut experiment: Experiment) -> Result<Experiment> {
         experiment.rounds = self.rounds.unwrap_or(experiment.rounds);
         experiment.seconds = self.seconds.unwrap_or(experiment.seconds);
         experiment.seed = self.seed.unwrap_or(experiment.seed);
@@ -62,6 +135,46 @@ impl Options {
             Format::Json => println!("{json}"),
         }
         Ok(())
+    }
+}
+
+impl Recording {
+    /// The run begins, unless it is gone on with; `measurement` has no samples yet.
+    pub fn begin(&mut self, measurement: &Measurement) -> Result<(), Error> {
+        if let (Some(store), None) = (&self.store, self.id) {
+            self.id = Some(store.begin(&self.manifest, measurement)?);
+        }
+        Ok(())
+    }
+
+    /// A sample was taken.
+    pub fn sample(&self, sample: &Sample) -> Result<(), Error> {
+        self.target()
+            .map_or(Ok(()), |(store, id)| store.add_sample(id, sample))
+    }
+
+    /// What ran where and when is known.
+    pub fn timelines(&self, timelines: &[Timeline]) -> Result<(), Error> {
+        let Some((store, id)) = self.target() else {
+            return Ok(());
+        };
+        store.at_once(|| timelines.iter().try_for_each(|one| store.add_timeline(id, one)))
+    }
+
+    /// The run ends; returns its number.
+    pub fn end(&self, failure: Option<&str>) -> Result<Option<i64>, Error> {
+        let Some((store, id)) = self.target() else {
+            return Ok(None);
+        };
+        store.end(id, failure)?;
+        if failure.is_none() {
+            eprintln!("threadwise: kept as run {id}; threadwise report {id} writes a page about it");
+        }
+        Ok(Some(id))
+    }
+
+    fn target(&self) -> Option<(&Store, i64)> {
+        self.store.as_ref().zip(self.id)
     }
 }
 

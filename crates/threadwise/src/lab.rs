@@ -16,7 +16,7 @@ use threadwise_lab::run::{self, Progress};
 use threadwise_lab::{Error, table};
 use threadwise_machine::Machine;
 
-use crate::experiment::{self, progress_bar};
+use crate::experiment::{self, Recording, Task, progress_bar};
 
 /// Above this share of lost time `lab exec` warns. It starts programs, new code for QEMU to translate, within what it
 /// counts; so it is laxer than an experiment.
@@ -198,24 +198,63 @@ fn serve(options: &ServeOptions) -> Result<ExitCode> {
 }
 
 fn compare(options: RunOptions) -> Result<ExitCode> {
-    let experiment = options.experiment.load()?;
-    let kernel = Kernel::in_folder(&options.kernel.map_or_else(default_kernel, Ok)?)?;
+    let kernel = options.kernel.map_or_else(default_kernel, Ok);
+    let kernel = kernel.and_then(|folder| Ok(Kernel::in_folder(&folder)?));
+    // What is wrong with an experiment is said first; a run is gone on with on its own kernel.
+    let kernel = match options.experiment.is_resumed() {
+        true => Ok(kernel?),
+        false => kernel,
+    };
+    let release = kernel.as_ref().map_or("", |kernel| &kernel.release);
+    let Task {
+        experiment,
+        earlier,
+        mut recording,
+    } = options.experiment.task(release)?;
+    let kernel = kernel?;
     let bar = progress_bar();
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot handle signals")?;
-    let outcome = run::run(&experiment, &kernel, &stop, |progress| show(&bar, &progress))?;
+    let mut unrecorded = None;
+    let outcome = run::run(&experiment, &kernel, earlier, &stop, |progress| {
+        show(&bar, &progress);
+        if let Err(error) = record(&mut recording, &progress) {
+            stop.store(true, Ordering::Relaxed);
+            unrecorded.get_or_insert(error);
+        }
+    })?;
     bar.finish_and_clear();
+    let failure = outcome.failure.as_ref().map(ToString::to_string);
+    let kept = match unrecorded {
+        Some(error) => Err(error),
+        None => recording.end(failure.as_deref()),
+    };
     if let Some(failure) = outcome.failure {
         // What was measured is not lost, but it is no result either.
         let path = format!("{}.incomplete.json", experiment.name);
         std::fs::write(&path, serde_json::to_string_pretty(&outcome.measurement)?)
             .with_context(|| format!("cannot write {path}"))?;
-        return Err(anyhow::Error::from(failure)
-            .context(format!("given up; what was measured until then is in {path}")));
+        let resume = match kept? {
+            Some(id) => format!("; go on with: threadwise lab run --resume {id}"),
+            None => String::new(),
+        };
+        return Err(anyhow::Error::from(failure).context(format!(
+            "given up; what was measured until then is in {path}{resume}"
+        )));
     }
+    kept?;
     options.experiment.report(outcome.measurement)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Keeps what has happened.
+fn record(recording: &mut Recording, progress: &Progress) -> Result<(), threadwise_report::Error> {
+    match progress {
+        Progress::Booted(measurement) => recording.begin(measurement),
+        Progress::Sampled(sample) => recording.sample(sample),
+        _ => Ok(()),
+    }
 }
 
 /// Where `make setup` leaves the kernel.
@@ -227,6 +266,7 @@ pub fn default_kernel() -> Result<PathBuf> {
 
 fn show(bar: &ProgressBar, progress: &Progress) {
     match progress {
+        Progress::Booted(_) | Progress::Sampled(_) => {}
         Progress::Booting => bar.set_message("booting the guest"),
         Progress::Switching(scheduler) => bar.set_message(format!("attaching {scheduler}")),
         Progress::Running(scheduler, run, number, total) => {

@@ -4,11 +4,14 @@
 //! Booted as a guest's first process, the same program is the lab's agent in it.
 
 mod bench;
+mod compare;
 mod experiment;
 mod ext;
 mod lab;
 mod model;
 mod place;
+mod report;
+mod runs;
 mod sim;
 mod topo;
 
@@ -37,6 +40,13 @@ enum Command {
     /// Compare schedulers in a simulation: the same experiments, in seconds
     #[command(subcommand)]
     Sim(sim::Command),
+    /// List, show, delete and export what was run
+    #[command(subcommand)]
+    Runs(runs::Command),
+    /// Write a page about runs, with tables and figures
+    Report(report::Options),
+    /// Say what differs between two runs, and whether it is more than noise
+    Compare(compare::Options),
     /// Compute what schedulers reach in theory
     #[command(subcommand)]
     Model(model::Command),
@@ -64,6 +74,9 @@ fn main() -> ExitCode {
         Command::Bench(command) => bench::run(command),
         Command::Lab(command) => lab::run(command),
         Command::Sim(command) => sim::run(command),
+        Command::Runs(command) => runs::run(command),
+        Command::Report(options) => report::run(&options),
+        Command::Compare(options) => compare::run(&options),
         Command::Model(command) => model::run(command),
         Command::Place(command) => place::run(command),
         Command::Ext(options) => ext::run(&options),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `threadwise sim`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,15 +10,21 @@ use threadwise_lab::experiment::{Experiment, Scheduler, Synthetic};
 use threadwise_lab::run::{Label, Measurement, Sample, VERSION, asymmetry};
 use threadwise_machine::Machine;
 use threadwise_policy::Tunables;
+use threadwise_report::timeline as report;
 use threadwise_simulator::schedulers::{Fair, RoundRobin, Threadwise};
 use threadwise_simulator::timeline::Drawing;
 use threadwise_simulator::{Costs, World};
 use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
 
-use crate::experiment::{self, progress_bar};
+use crate::experiment::{self, Task, progress_bar};
 
 /// Mean phases of half an hour at 60 MIPS.
 const MAX_PHASE_UNITS: u64 = 1 << 28;
+
+/// The piece of each run of which a record has the timeline: long enough for some phases of 20 ms, after programs that start
+/// together have drifted apart.
+const PIECE_FROM_NS: u64 = 1_000_000_000;
+const PIECE_NS: u64 = 60_000_000;
 
 /// A command of the simulator.
 #[derive(clap::Subcommand)]
@@ -99,7 +106,7 @@ fn milliseconds(text: &str) -> Result<f64, String> {
 pub fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Run(options) => {
-            let measurement = simulate(options.experiment.load()?)?;
+            let measurement = simulate(options.experiment.task("")?)?;
             options.experiment.report(measurement)?;
         }
         Command::Timeline(options) => show(&options)?,
@@ -161,25 +168,16 @@ fn show(options: &TimelineOptions) -> Result<()> {
     Ok(())
 }
 
-fn simulate(experiment: Experiment) -> Result<Measurement> {
-    let (machine, mips) = prepare(&experiment)?;
-    let bar = progress_bar();
-    let total = experiment.rounds as usize * experiment.runs.len() * experiment.schedulers.len();
-    bar.set_length(total as u64);
-    let mut samples = Vec::new();
-    for round in 0..experiment.rounds {
-        for run in &experiment.runs {
-            for scheduler in &experiment.schedulers {
-                bar.set_message(format!("{} under {}", run.join(" + "), scheduler.name));
-                samples.push(sample(&experiment, &machine, mips, round, run, scheduler)?);
-                bar.inc(1);
-            }
-        }
-    }
-    bar.finish_and_clear();
-    Ok(Measurement {
-        label: Label::Simulated,
+fn simulate(task: Task) -> Result<Measurement> {
+    let Task {
         experiment,
+        earlier,
+        mut recording,
+    } = task;
+    let (machine, mips) = prepare(&experiment)?;
+    let mut measurement = Measurement {
+        label: Label::Simulated,
+        experiment: experiment.clone(),
         machine: machine.name().to_string(),
         nr_cpus: machine.nr_cpus(),
         asymmetry: asymmetry(&machine),
@@ -187,8 +185,79 @@ fn simulate(experiment: Experiment) -> Result<Measurement> {
         kernel: String::new(),
         qemu: String::new(),
         version: VERSION.to_string(),
-        samples,
+        samples: Vec::new(),
+    };
+    recording.begin(&measurement)?;
+    let bar = progress_bar();
+    let total = experiment.rounds as usize * experiment.runs.len() * experiment.schedulers.len();
+    bar.set_length(total as u64);
+    let mut samples = earlier;
+    let taken: BTreeSet<_> = samples.iter().map(key).collect();
+    for round in 0..experiment.rounds {
+        for run in &experiment.runs {
+            for scheduler in &experiment.schedulers {
+                bar.set_message(format!("{} under {}", run.join(" + "), scheduler.name));
+                if !taken.contains(&(round, scheduler.name.clone(), run.clone())) {
+                    let sample = sample(&experiment, &machine, mips, round, run, scheduler)?;
+                    recording.sample(&sample)?;
+                    samples.push(sample);
+                }
+                bar.inc(1);
+            }
+        }
+    }
+    bar.finish_and_clear();
+    recording.timelines(&timelines(&experiment, &machine, mips)?)?;
+    recording.end(None)?;
+    measurement.samples = samples;
+    Ok(measurement)
+}
+
+/// What a sample is of.
+fn key(sample: &Sample) -> (u32, String, Vec<String>) {
+    (sample.round, sample.scheduler.clone(), sample.run.clone())
+}
+
+/// A piece of each run under each scheduler in the first round, to look at.
+fn timelines(experiment: &Experiment, machine: &Machine, mips: u32) -> Result<Vec<report::Timeline>> {
+    let from_ns = PIECE_FROM_NS.min((experiment.seconds * 0.5e9) as u64);
+    let piece = from_ns..from_ns + PIECE_NS;
+    let runs = experiment.runs.iter();
+    let all = runs.flat_map(|run| {
+        experiment
+            .schedulers
+            .iter()
+            .map(move |scheduler| (run, scheduler))
+    });
+    all.map(|(run, scheduler)| {
+        let mut world = world(machine, Costs::of_lab(mips), scheduler)?;
+        world.record();
+        start(&mut world, experiment, machine, mips, 0, run);
+        world.run_until(piece.end).map_err(anyhow::Error::msg)?;
+        let happened = world.into_timeline();
+        let within = |from: u64, to: u64, what: usize| {
+            let span = report::Span(from.max(piece.start), to.min(piece.end), what);
+            (span.0 < span.1).then_some(span)
+        };
+        let mut cpus = vec![Vec::new(); machine.nr_cpus()];
+        for ran in happened.runs() {
+            cpus[ran.cpu].extend(within(ran.from, ran.to, happened.program_of(ran.task)));
+        }
+        let mut phases = vec![Vec::new(); run.len()];
+        for phase in happened.phases(Tunables::default().serial_threshold) {
+            phases[phase.program].extend(within(phase.from, phase.to, usize::from(phase.parallel)));
+        }
+        Ok(report::Timeline {
+            run: run.clone(),
+            scheduler: scheduler.name.clone(),
+            seed: experiment.seed,
+            from_ns: piece.start,
+            to_ns: piece.end,
+            cpus,
+            phases,
+        })
     })
+    .collect()
 }
 
 /// The experiment's machine and rate, if all of it can be simulated.
@@ -262,6 +331,7 @@ fn sample(
     let rate = |work_ns: f64| work_ns / unit_ns(mips) as f64 / experiment.seconds;
     Ok(Sample {
         round,
+        boot: 0,
         scheduler: scheduler.name.clone(),
         run: run.to_vec(),
         performance: outcome

@@ -6,7 +6,16 @@ use std::process::ExitCode;
 use anyhow::Result;
 use threadwise_machine::Machine;
 
-use crate::Format;
+/// How a machine is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For programs; the schema is named in it
+    Json,
+    /// A picture
+    Svg,
+}
 
 /// Show a machine: what its hardware threads share and how fast they are.
 #[derive(clap::Args)]
@@ -25,6 +34,7 @@ pub fn run(options: Options) -> Result<ExitCode> {
     let machine = Machine::load(&options.machine)?;
     match options.format {
         Format::Text => print!("{}", machine.render_tree()),
+        Format::Svg => println!("{}", machine.render_svg()),
         Format::Json => println!("{}", serde_json::to_string_pretty(&machine)?),
     }
     Ok(ExitCode::SUCCESS)

@@ -8,6 +8,8 @@ use std::process::{Command, Output};
 fn threadwise(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_threadwise"))
         .args(args)
+        // Runs are kept for nobody here.
+        .env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"))
         .output()
         .unwrap()
 }
@@ -27,6 +29,12 @@ fn every_command_explains_itself() {
         &["lab", "exec"],
         &["lab", "serve"],
         &["sim", "run"],
+        &["runs", "list"],
+        &["runs", "show"],
+        &["runs", "delete"],
+        &["runs", "export"],
+        &["report"],
+        &["compare"],
         &["model", "table"],
         &["model", "equation"],
         &["model", "joint"],
@@ -60,6 +68,8 @@ fn topo_shows_the_zoo_and_names_what_is_wrong() {
     let json = threadwise(&["topo", "--machine", "package:2 core:2 pu:2", "--format", "json"]);
     let value: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(value["schema"], "threadwise.topo/1");
+    let picture = threadwise(&["topo", "--machine", "ultrasparc-t2", "--format", "svg"]);
+    assert!(text(&picture.stdout).starts_with("<svg xmlns=") && text(&picture.stdout).contains("CPU 63"));
     let wrong = threadwise(&["topo", "--machine", "package:2 core:0"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(
@@ -128,6 +138,7 @@ fn experiments_that_cannot_be_run_are_refused_before_booting() {
             concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/two-apps.toml"),
         ])
         .env("THREADWISE_CACHE", folder.path())
+        .env("XDG_DATA_HOME", folder.path())
         .output()
         .unwrap();
     assert_eq!(no_kernel.status.code(), Some(2));

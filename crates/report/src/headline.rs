@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What came out, in a sentence for each scheduler.
+
+use threadwise_lab::evaluate::{Evaluation, RunResult};
+use threadwise_lab::table;
+use threadwise_metrics::RatioSummary;
+
+/// A sentence for each scheduler but the baseline; one that says so if there is no other.
+pub(crate) fn sentences(evaluation: &Evaluation) -> Vec<String> {
+    let schedulers = &evaluation.measurement.experiment.schedulers;
+    let baseline = &schedulers[0].name;
+    if schedulers.len() == 1 {
+        return vec![format!(
+            "There is nothing to compare {baseline} with in this run."
+        )];
+    }
+    let others = schedulers.iter().enumerate().skip(1);
+    others
+        .map(|(index, scheduler)| sentence(evaluation, index, &scheduler.name, baseline))
+        .collect()
+}
+
+fn sentence(evaluation: &Evaluation, index: usize, name: &str, baseline: &str) -> String {
+    let gains: Vec<(&RunResult, &RatioSummary)> = evaluation
+        .runs
+        .iter()
+        .filter_map(|run| Some((run, run.schedulers[index].over_baseline.as_ref()?)))
+        .collect();
+    let more = gains.iter().filter(|(_, gain)| gain.low > 1.0).count();
+    let less = gains.iter().filter(|(_, gain)| gain.high < 1.0).count();
+    let extreme = |sign: f64| {
+        let clear = gains.iter().filter(|(_, gain)| gain.excludes_one());
+        clear
+            .filter(|(_, gain)| sign * (gain.ratio - 1.0) > 0.0)
+            .max_by(|a, b| (sign * a.1.ratio).total_cmp(&(sign * b.1.ratio)))
+    };
+    let found = |found: Option<&(&RunResult, &RatioSummary)>, word: &str| {
+        found.map_or_else(String::new, |(run, gain)| {
+            format!(" ({word} {}: {})", table::heading(run), table::gain(gain))
+        })
+    };
+    let sets = match gains.len() {
+        1 => String::from("For the one set of programs here"),
+        nr => format!("For {nr} sets of programs"),
+    };
+    let same = gains.len() - more - less;
+    format!(
+        "{sets}, {name} got more work done than {baseline} with {more}{}, less with {less}{}, and with {same} the difference \
+         is within noise.",
+        found(extreme(1.0), "most with"),
+        found(extreme(-1.0), "least with"),
+    )
+}

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Where runs are kept: an SQLite file. Each sample is in it before the next is taken.
+//!
+//! Several processes may use it at a time. A run belongs to the process that measures it; when that is gone without having
+//! ended it, the run was interrupted.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use threadwise_lab::run::{Measurement, Sample};
+
+use crate::error::Error;
+use crate::record::{Manifest, Record, SCHEMA, State};
+use crate::timeline::Timeline;
+
+/// Whose file it is; in its `application_id`: "twrn".
+const APPLICATION: i64 = 0x7477_726e;
+
+/// The layout of the file; in its `user_version`.
+const VERSION: i64 = 1;
+
+/// Another process writes for milliseconds only.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS run (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        began TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
+        writer TEXT,
+        complete INTEGER NOT NULL DEFAULT 0,
+        failure TEXT,
+        manifest TEXT NOT NULL,
+        measurement TEXT NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS sample (
+        run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
+        taken TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
+        sample TEXT NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS sample_of_run ON sample (run);
+    CREATE TABLE IF NOT EXISTS timeline (
+        run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
+        timeline TEXT NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS timeline_of_run ON timeline (run);";
+
+/// A run in a list.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// Its number.
+    pub id: i64,
+    /// When it began: UTC, ISO 8601.
+    pub began: String,
+    /// How far it has come.
+    pub state: State,
+    /// How its numbers came about.
+    pub label: String,
+    /// Its experiment.
+    pub experiment: String,
+    /// Its machine.
+    pub machine: String,
+    /// The version of threadwise that measured.
+    pub version: String,
+    /// How many samples it has.
+    pub nr_samples: u64,
+}
+
+/// The runs of a file.
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Store {
+    /// The file that is used if none is named: `threadwise/runs.db` in the user's folder for data, by the XDG Base
+    /// Directory Specification; none if the environment names neither that nor a home.
+    pub fn default_path() -> Option<PathBuf> {
+        let folder = |name: &str| {
+            std::env::var_os(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
+        let data = folder("XDG_DATA_HOME").or_else(|| Some(folder("HOME")?.join(".local/share")));
+        Some(data?.join("threadwise/runs.db"))
+    }
+
+    /// Opens a file, or creates it and its folder.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] if it holds something else, [`Error::Sqlite`] if it cannot be used.
+    pub fn open_or_create(path: &Path) -> Result<Self, Error> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|source| Error::Io {
+                what: "create",
+                path: folder.into(),
+                source,
+            })?;
+        }
+        let store = Self::connect(path, OpenFlags::default())?;
+        if store.number("SELECT count(*) FROM sqlite_master")? > 0 {
+            store.check_owner()?;
+        }
+        // A sample that was recorded survives the process at once, and a power failure a moment later.
+        for (pragma, value) in [("journal_mode", "WAL"), ("synchronous", "NORMAL")] {
+            store
+                .connection
+                .pragma_update(None, pragma, value)
+                .map_err(store.fail())?;
+        }
+        let create = format!(
+            "BEGIN IMMEDIATE; {TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
+        );
+        store.connection.execute_batch(&create).map_err(store.fail())?;
+        Ok(store)
+    }
+
+    /// Opens a file that is there.
+    ///
+    /// # Errors
+    /// As [`Store::open_or_create`], or if it is not there.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        if !path.is_file() {
+            return Err(Error::Foreign {
+                path: path.into(),
+                problem: String::from("there is no such file; lab run and sim run create it"),
+            });
+        }
+        let store = Self::connect(path, OpenFlags::default() & !OpenFlags::SQLITE_OPEN_CREATE)?;
+        store.check_owner()?;
+        Ok(store)
+    }
+
+    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, Error> {
+        let fail = |source| Error::Sqlite {
+            path: path.into(),
+            source,
+        };
+        let connection = Connection::open_with_flags(path, flags).map_err(fail)?;
+        connection.busy_timeout(PATIENCE).map_err(fail)?;
+        connection
+            .pragma_update(None, "foreign_keys", true)
+            .map_err(fail)?;
+        Ok(Self {
+            connection,
+            path: path.into(),
+        })
+    }
+
+    /// Another program's file is never written to.
+    fn check_owner(&self) -> Result<(), Error> {
+        let problem = match (
+            self.number("PRAGMA application_id")?,
+            self.number("PRAGMA user_version")?,
+        ) {
+            (APPLICATION, VERSION) => return Ok(()),
+            (APPLICATION, later) => format!("its layout is {later}, of a later version of threadwise"),
+            _ => String::from("another program's"),
+        };
+        Err(Error::Foreign {
+            path: self.path.clone(),
+            problem,
+        })
+    }
+
+    fn number(&self, query: &str) -> Result<i64, Error> {
+        let row = self.connection.query_row(query, [], |row| row.get(0));
+        row.map_err(self.fail())
+    }
+
+    fn fail(&self) -> impl Fn(rusqlite::Error) -> Error {
+        let path = self.path.clone();
+        move |source| match source.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::NotADatabase) => Error::Foreign {
+                path: path.clone(),
+                problem: String::from("no SQLite file"),
+            },
+            _ => Error::Sqlite {
+                path: path.clone(),
+                source,
+            },
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Begins a run, which this process measures; `measurement` has no samples yet. Returns its number.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn begin(&self, manifest: &Manifest, measurement: &Measurement) -> Result<i64, Error> {
+        self.connection
+            .execute(
+                "INSERT INTO run (writer, manifest, measurement) VALUES (?1, ?2, ?3)",
+                params![writer(), json(manifest), json(measurement)],
+            )
+            .map_err(self.fail())?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    /// Takes over an interrupted run, to go on with it; `version` and, where one is booted, `kernel` must be what it was
+    /// begun with, or its rounds would not compare.
+    ///
+    /// # Errors
+    /// [`Error::NotResumable`] says why not.
+    pub fn resume(&self, id: i64, version: &str, kernel: &str) -> Result<Record, Error> {
+        let record = self.load(id)?;
+        let fail = |why: String| Err(Error::NotResumable { id, why });
+        match record.state {
+            State::Complete => return fail(String::from("it is complete")),
+            State::Running => return fail(String::from("a process measures it now; wait for it to end")),
+            State::Interrupted => {}
+        }
+        let measured = &record.measurement;
+        for (what, then, now) in [
+            ("threadwise", measured.version.as_str(), version),
+            ("the kernel", measured.kernel.as_str(), kernel),
+        ] {
+            if then != now {
+                return fail(format!(
+                    "{what} is {now} now and was {then}; results of the two do not belong into one run. Begin a new one"
+                ));
+            }
+        }
+        self.connection
+            .execute(
+                "UPDATE run SET writer = ?2, failure = NULL WHERE id = ?1",
+                params![id, writer()],
+            )
+            .map_err(self.fail())?;
+        Ok(record)
+    }
+
+    /// Records a sample.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`]; then it is not recorded.
+    pub fn add_sample(&self, id: i64, sample: &Sample) -> Result<(), Error> {
+        let insert = "INSERT INTO sample (run, sample) VALUES (?1, ?2)";
+        let done = self.connection.execute(insert, params![id, json(sample)]);
+        done.map(drop).map_err(self.fail())
+    }
+
+    /// Records a timeline.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`]; then it is not recorded.
+    pub fn add_timeline(&self, id: i64, timeline: &Timeline) -> Result<(), Error> {
+        let insert = "INSERT INTO timeline (run, timeline) VALUES (?1, ?2)";
+        let done = self.connection.execute(insert, params![id, json(timeline)]);
+        done.map(drop).map_err(self.fail())
+    }
+
+    /// Several writes as one: all of them happen or none, and the disk is waited for once.
+    ///
+    /// # Errors
+    /// What `write` returns, or [`Error::Sqlite`].
+    pub fn at_once(&self, write: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        let transaction = self.connection.unchecked_transaction().map_err(self.fail())?;
+        write()?;
+        transaction.commit().map_err(self.fail())
+    }
+
+    /// Ends a run: it is complete, or it failed and can be resumed.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn end(&self, id: i64, failure: Option<&str>) -> Result<(), Error> {
+        let update = "UPDATE run SET writer = NULL, complete = ?2, failure = ?3 WHERE id = ?1";
+        let done = self
+            .connection
+            .execute(update, params![id, failure.is_none(), failure]);
+        done.map(drop).map_err(self.fail())
+    }
+
+    /// All runs, the oldest first.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn list(&self) -> Result<Vec<Entry>, Error> {
+        // A damaged one is listed too, so that it can be deleted.
+        let query = "SELECT id, began, complete, writer,
+                    CASE WHEN json_valid(measurement) THEN measurement ELSE '{}' END,
+                    (SELECT count(*) FROM sample WHERE run = run.id) FROM run ORDER BY id";
+        let mut statement = self.connection.prepare(query).map_err(self.fail())?;
+        let entry = |row: &Row| {
+            let measurement: String = row.get(4)?;
+            let measurement: serde_json::Value = serde_json::from_str(&measurement).unwrap_or_default();
+            let field = |value: &serde_json::Value| value.as_str().unwrap_or("damaged").to_string();
+            Ok(Entry {
+                id: row.get(0)?,
+                began: row.get(1)?,
+                state: state(row.get(2)?, row.get(3)?),
+                label: field(&measurement["label"]),
+                experiment: field(&measurement["experiment"]["name"]),
+                machine: field(&measurement["machine"]),
+                version: field(&measurement["version"]),
+                nr_samples: row.get(5)?,
+            })
+        };
+        let rows = statement.query_map([], entry).map_err(self.fail())?;
+        rows.collect::<Result<_, _>>().map_err(self.fail())
+    }
+
+    /// A run by its number, `last` for the latest one.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`].
+    pub fn find(&self, wanted: &str) -> Result<i64, Error> {
+        let found = match (wanted, wanted.parse::<i64>()) {
+            ("last", _) => self.one("SELECT max(id) FROM run WHERE ?1 = ?1", 0)?,
+            (_, Ok(id)) => self.one("SELECT id FROM run WHERE id = ?1", id)?,
+            (_, Err(_)) => None,
+        };
+        found.ok_or_else(|| Error::Unknown {
+            path: self.path.clone(),
+            wanted: wanted.to_string(),
+        })
+    }
+
+    fn one(&self, query: &str, parameter: i64) -> Result<Option<i64>, Error> {
+        let row = self.connection.query_row(query, [parameter], |row| row.get(0));
+        row.optional().map(Option::flatten).map_err(self.fail())
+    }
+
+    /// A run with everything that was measured in it.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`], [`Error::Damaged`].
+    pub fn load(&self, id: i64) -> Result<Record, Error> {
+        let query = "SELECT began, complete, writer, failure, manifest, measurement FROM run WHERE id = ?1";
+        let fields = |row: &Row| -> rusqlite::Result<(String, State, Option<String>, String, String)> {
+            let state = state(row.get(1)?, row.get(2)?);
+            Ok((row.get(0)?, state, row.get(3)?, row.get(4)?, row.get(5)?))
+        };
+        let row = self.connection.query_row(query, [id], fields).optional();
+        let (began, state, failure, manifest, measurement) =
+            row.map_err(self.fail())?.ok_or_else(|| Error::Unknown {
+                path: self.path.clone(),
+                wanted: id.to_string(),
+            })?;
+        let mut measurement: Measurement = self.parse(id, &measurement)?;
+        measurement.samples = self.all_of(id, "SELECT sample FROM sample WHERE run = ?1 ORDER BY rowid")?;
+        let record = Record {
+            schema: SCHEMA.to_string(),
+            id,
+            began,
+            state,
+            failure,
+            manifest: self.parse(id, &manifest)?,
+            measurement,
+            timelines: self.all_of(id, "SELECT timeline FROM timeline WHERE run = ?1 ORDER BY rowid")?,
+        };
+        record.check().map_err(|problem| self.damaged(id, problem))?;
+        Ok(record)
+    }
+
+    fn all_of<T: DeserializeOwned>(&self, id: i64, query: &str) -> Result<Vec<T>, Error> {
+        let mut statement = self.connection.prepare(query).map_err(self.fail())?;
+        let rows = statement
+            .query_map([id], |row| row.get::<_, String>(0))
+            .map_err(self.fail())?;
+        rows.map(|row| self.parse(id, &row.map_err(self.fail())?))
+            .collect()
+    }
+
+    fn parse<T: DeserializeOwned>(&self, id: i64, text: &str) -> Result<T, Error> {
+        serde_json::from_str(text).map_err(|error| self.damaged(id, error.to_string()))
+    }
+
+    fn damaged(&self, id: i64, problem: String) -> Error {
+        Error::Damaged {
+            path: self.path.clone(),
+            id,
+            problem,
+        }
+    }
+
+    /// Deletes a run with all that belongs to it.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn delete(&self, id: i64) -> Result<(), Error> {
+        let done = self.connection.execute("DELETE FROM run WHERE id = ?1", [id]);
+        done.map(drop).map_err(self.fail())
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("what is stored has string keys only")
+}
+
+fn state(complete: bool, writer: Option<String>) -> State {
+    match (complete, writer) {
+        (true, _) => State::Complete,
+        (false, Some(writer)) if is_alive(&writer) => State::Running,
+        (false, _) => State::Interrupted,
+    }
+}
+
+/// This process, so that it can be told from a later one with the same number, on this or another boot.
+fn writer() -> String {
+    identity(std::process::id()).unwrap_or_default()
+}
+
+fn is_alive(writer: &str) -> bool {
+    let pid = writer.split(' ').next().and_then(|pid| pid.parse().ok());
+    pid.and_then(identity).is_some_and(|now| now == writer)
+}
+
+/// The process's number, when it started (field 22 of proc_pid_stat(5)), and the boot.
+fn identity(pid: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may have spaces.
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    let started = after_name.split(' ').nth(19)?;
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(format!("{pid} {started} {}", boot.trim()))
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Pages and figures about a kept run: sound, complete, and harmless whatever is in the run.
+
+#![allow(clippy::unwrap_used)] // a test that panics has failed
+
+use std::path::Path;
+
+use scraper::{Html, Selector};
+use threadwise_lab::run::Label;
+use threadwise_lab::table;
+use threadwise_report::page::{self, Shown};
+use threadwise_report::{Record, State, figures};
+
+/// A simulated run of experiments/phases.toml, as `threadwise runs export` wrote it.
+fn kept() -> Record {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/runs/phases.json");
+    Record::from_file(&path).unwrap()
+}
+
+fn page_of(record: Record) -> (String, Html) {
+    let text = page::write(&[Shown::new(record).unwrap()]).unwrap();
+    let html = Html::parse_document(&text);
+    assert!(html.errors.is_empty(), "{:?}", html.errors);
+    (text, html)
+}
+
+fn texts(html: &Html, selector: &str) -> Vec<String> {
+    let selector = Selector::parse(selector).unwrap();
+    html.select(&selector)
+        .map(|element| element.text().collect())
+        .collect()
+}
+
+#[test]
+fn a_page_has_every_figure_with_its_interval() {
+    let record = kept();
+    let evaluation = record.evaluate().unwrap();
+    let (_, html) = page_of(record);
+    let cells = texts(&html, "tbody td, tbody th");
+    for run in &evaluation.runs {
+        for result in &run.schedulers {
+            for cell in table::row(run, result) {
+                assert!(cells.contains(&cell), "{cell:?} of {:?}", run.run);
+            }
+        }
+    }
+    // Each in the figures too: bars with their intervals, in words and drawn.
+    let svg = texts(&html, "figure svg text").join("\n");
+    for run in &evaluation.runs {
+        let gain = run.schedulers[1].over_baseline.unwrap();
+        assert!(svg.contains(&table::gain(&gain)), "{gain:?}");
+    }
+    let headline = texts(&html, ".headline").join("");
+    let most = evaluation.runs[5].schedulers[1].over_baseline.unwrap();
+    assert!(
+        headline.contains("For 9 sets of programs, threadwise got more work done than kernel with")
+            && headline.contains(&format!("inf:1 and 1:inf, together: {}", table::gain(&most))),
+        "{headline}"
+    );
+}
+
+#[test]
+fn a_page_says_what_was_run_and_how_to_repeat_it() {
+    let record = kept();
+    let (text, html) = page_of(record.clone());
+    let said = html.root_element().text().collect::<String>();
+    for expected in [
+        record.measurement.version.as_str(),
+        record.manifest.host.as_str(),
+        record.manifest.experiment_text.as_str(),
+        record.manifest.machine_text.as_deref().unwrap(),
+        "threadwise sim run phases.toml --rounds 3 --seconds 2 --seed 1",
+        "simulated",
+        "CPU 7, capacity 1024",
+    ] {
+        assert!(said.contains(expected), "no {expected:?}");
+    }
+    assert!(texts(&html, "dl.words dt").contains(&"fluid bound".to_string()));
+    // What would be fetched; the name of SVG's namespace is none.
+    let without_names = text.replace("http://www.w3.org/2000/svg", "");
+    for foreign in [
+        "http://", "https://", "src=", "@import", "url(", "<script", "<link",
+    ] {
+        assert!(!without_names.contains(foreign), "{foreign}");
+    }
+    // Every link of the page leads somewhere.
+    let links = Selector::parse("a[href]").unwrap();
+    for link in html.select(&links) {
+        let target = link.attr("href").unwrap();
+        let target = Selector::parse(&format!("[id='{}']", &target[1..])).unwrap();
+        assert_eq!(html.select(&target).count(), 1, "{link:?}");
+    }
+}
+
+#[test]
+fn whatever_is_in_a_run_is_text() {
+    let evil = "<script>alert(1)</script>\"'&";
+    let mut record = kept();
+    let measured = &mut record.measurement;
+    measured.experiment.name = evil.into();
+    measured.experiment.description = evil.into();
+    measured.experiment.schedulers[1].name = evil.into();
+    measured.experiment.programs[0].name = evil.into();
+    for run in &mut measured.experiment.runs {
+        run.iter_mut()
+            .filter(|name| *name == "inf:1")
+            .for_each(|name| *name = evil.into());
+    }
+    for sample in &mut measured.samples {
+        sample
+            .run
+            .iter_mut()
+            .filter(|name| *name == "inf:1")
+            .for_each(|name| *name = evil.into());
+        if sample.scheduler == "threadwise" {
+            sample.scheduler = evil.into();
+        }
+    }
+    for timeline in &mut record.timelines {
+        timeline.scheduler = evil.into();
+        timeline.run[0] = evil.into();
+    }
+    record.manifest.experiment_text = evil.into();
+    record.manifest.command = vec![evil.into()];
+    record.manifest.host = evil.into();
+    record.manifest.machine["name"] = evil.into();
+    record.failure = Some(evil.into());
+    record.state = State::Interrupted;
+    let shown = Shown::new(record.clone()).unwrap();
+    for figure in &shown.figures {
+        assert!(
+            figure
+                .name
+                .chars()
+                .all(|sign| sign.is_ascii_alphanumeric() || sign == '-'),
+            "{}",
+            figure.name
+        );
+        let document = figure.document();
+        let tree = roxmltree::Document::parse(&document).unwrap();
+        assert!(!tree.descendants().any(|node| node.has_tag_name("script")));
+    }
+    let (_, html) = page_of(record);
+    assert!(texts(&html, "script").is_empty());
+    assert!(texts(&html, "h1")[0].contains(evil), "it is there, as text");
+}
+
+#[test]
+fn figures_are_sound_documents() {
+    let record = kept();
+    let picture = record.manifest.machine().unwrap().render_svg();
+    let shown = Shown::new(record).unwrap();
+    let names: Vec<&str> = shown.figures.iter().map(|figure| figure.name.as_str()).collect();
+    assert_eq!(names[..3], ["gains", "pairs-threadwise", "performance"]);
+    assert_eq!(
+        names.len(),
+        3 + 9 * 2,
+        "a timeline for each run and scheduler: {names:?}"
+    );
+    let documents = shown.figures.iter().map(|figure| figure.document());
+    for document in documents.chain([picture]) {
+        let tree = roxmltree::Document::parse(&document).unwrap();
+        let root = tree.root_element();
+        assert_eq!(root.tag_name().namespace(), Some("http://www.w3.org/2000/svg"));
+        let bounds: Vec<f64> = root
+            .attribute("viewBox")
+            .unwrap()
+            .split(' ')
+            .map(|number| number.parse().unwrap())
+            .collect();
+        assert!(bounds.iter().all(|bound| bound.is_finite()), "{bounds:?}");
+        assert!(
+            !document.contains("NaN") && !document.contains("inf\""),
+            "{document}"
+        );
+    }
+    let pairs = shown.figures[1].document();
+    let tree = roxmltree::Document::parse(&pairs).unwrap();
+    let cells = tree
+        .descendants()
+        .filter(|node| node.has_tag_name("rect"))
+        .count();
+    assert_eq!(cells, 6, "three programs and each beside its like");
+}
+
+#[test]
+fn csv_has_every_figure_and_every_sample() {
+    let record = kept();
+    let evaluation = record.evaluate().unwrap();
+    let text = figures::csv(&evaluation);
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let lines: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(lines.len(), figures::lines(&evaluation).len());
+    let of_pair = |what: &str| {
+        lines
+            .iter()
+            .find(|line| &line[1] == "inf:1 + 1:inf" && &line[2] == "threadwise" && &line[3] == what)
+            .unwrap()
+    };
+    let gain = evaluation.runs[5].schedulers[1].over_baseline.unwrap();
+    let line = of_pair("ratio to the baseline");
+    let number = |index: usize| line[index].parse::<f64>().unwrap();
+    assert_eq!(
+        (number(6), number(7), number(8)),
+        (gain.ratio, gain.low, gain.high)
+    );
+    assert_eq!((&line[0], &line[9]), ("simulated", "3"));
+    let samples = figures::samples_csv(&evaluation);
+    let programs: usize = record
+        .measurement
+        .samples
+        .iter()
+        .map(|sample| sample.run.len())
+        .sum();
+    assert_eq!(
+        csv::Reader::from_reader(samples.as_bytes()).records().count(),
+        programs
+    );
+}
+
+#[test]
+fn a_run_of_the_lab_says_so_and_what_is_missing() {
+    let mut record = kept();
+    record.measurement.label = Label::Lab;
+    record.measurement.kernel = "7.2.9".into();
+    record.state = State::Interrupted;
+    record.failure = Some("interrupted".into());
+    // The third round was cut short, and the second taken in another boot.
+    record
+        .measurement
+        .samples
+        .retain(|sample| sample.round < 2 || sample.scheduler == "kernel");
+    for sample in record
+        .measurement
+        .samples
+        .iter_mut()
+        .filter(|sample| sample.round > 0)
+    {
+        sample.boot = 1;
+    }
+    let (_, html) = page_of(record.clone());
+    let said = html.root_element().text().collect::<String>();
+    for expected in [
+        "2 of 3 rounds in 2 boots",
+        "Linux 7.2.9",
+        "This run is interrupted",
+        "threadwise lab run phases.toml",
+    ] {
+        assert!(said.contains(expected), "no {expected:?}");
+    }
+    // Fewer than two rounds are no result.
+    record.measurement.samples.retain(|sample| sample.round == 0);
+    assert!(Shown::new(record).is_err());
+}
+
+#[test]
+fn a_page_about_two_runs_compares_them() {
+    let (before, mut after) = (kept(), kept());
+    after.id = before.id + 1;
+    for sample in after
+        .measurement
+        .samples
+        .iter_mut()
+        .filter(|sample| sample.scheduler == "threadwise")
+    {
+        sample.performance.iter_mut().for_each(|value| *value *= 0.9);
+    }
+    let shown = [before, after].map(|record| Shown::new(record).unwrap());
+    let html = Html::parse_document(&page::write(&shown).unwrap());
+    assert!(html.errors.is_empty(), "{:?}", html.errors);
+    assert!(
+        texts(&html, ".headline")[0].contains("0 got better and 18 worse"),
+        "{:?}",
+        texts(&html, ".headline")[0]
+    );
+    assert_eq!(
+        texts(&html, "td.loss")
+            .iter()
+            .filter(|cell| *cell == "WORSE")
+            .count(),
+        18
+    );
+}

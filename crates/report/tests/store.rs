@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The store: what goes in comes out, and whatever else may lie at its place.
+
+#![allow(clippy::unwrap_used)] // a test that panics has failed
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use threadwise_lab::run::Measurement;
+use threadwise_report::store::Store;
+use threadwise_report::{Error, Record, State};
+
+/// A simulated run of experiments/phases.toml, as `threadwise runs export` wrote it.
+fn kept() -> Record {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/runs/phases.json");
+    Record::from_file(&path).unwrap()
+}
+
+fn place() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep/runs.db");
+    (folder, path)
+}
+
+/// Puts a record in, as it would be while it is measured.
+fn begin(store: &Store, record: &Record) -> i64 {
+    let measurement = Measurement {
+        samples: Vec::new(),
+        ..record.measurement.clone()
+    };
+    let id = store.begin(&record.manifest, &measurement).unwrap();
+    for sample in &record.measurement.samples {
+        store.add_sample(id, sample).unwrap();
+    }
+    id
+}
+
+fn as_json(record: &Record) -> serde_json::Value {
+    serde_json::to_value(&record.measurement).unwrap()
+}
+
+#[test]
+fn what_goes_in_comes_out() {
+    let (_folder, path) = place();
+    let record = kept();
+    let store = Store::open_or_create(&path).unwrap();
+    let id = begin(&store, &record);
+    for timeline in &record.timelines {
+        store.add_timeline(id, timeline).unwrap();
+    }
+    assert_eq!(store.load(id).unwrap().state, State::Running, "by this process");
+    // Another process reads meanwhile.
+    let other = Store::open(&path).unwrap();
+    store.end(id, None).unwrap();
+    let back = other.load(id).unwrap();
+    assert_eq!(back.state, State::Complete);
+    assert_eq!(as_json(&back), as_json(&record), "to the last digit");
+    assert_eq!(back.timelines, record.timelines);
+    assert!(!back.timelines.is_empty());
+
+    let listed = other.list().unwrap();
+    assert_eq!(
+        (
+            listed[0].id,
+            listed[0].experiment.as_str(),
+            listed[0].label.as_str()
+        ),
+        (id, "phases", "simulated")
+    );
+    assert_eq!(listed[0].nr_samples as usize, record.measurement.samples.len());
+    assert_eq!((other.find("last").unwrap(), other.find("1").unwrap()), (id, id));
+    other.delete(id).unwrap();
+    assert!(matches!(store.load(id), Err(Error::Unknown { .. })));
+    assert!(store.list().unwrap().is_empty());
+    assert_ne!(begin(&store, &record), id, "a number is given once");
+}
+
+#[test]
+fn what_was_interrupted_is_gone_on_with_by_the_same_code_only() {
+    let (_folder, path) = place();
+    let store = Store::open_or_create(&path).unwrap();
+    let mut record = kept();
+    record.measurement.samples.truncate(5);
+    let id = begin(&store, &record);
+    let why = |version: &str, kernel: &str| store.resume(id, version, kernel).unwrap_err().to_string();
+    let version = record.measurement.version.clone();
+    assert!(why(&version, "").contains("measures it now"));
+    store.end(id, Some("interrupted")).unwrap();
+    assert_eq!(store.load(id).unwrap().failure.as_deref(), Some("interrupted"));
+    assert!(why("other", "").contains("threadwise is other now"));
+    assert!(why(&version, "7.9").contains("the kernel is 7.9 now"));
+    let resumed = store.resume(id, &version, "").unwrap();
+    assert_eq!(resumed.measurement.samples.len(), 5);
+    store.end(id, None).unwrap();
+    assert!(why(&version, "").contains("complete"));
+}
+
+#[test]
+fn other_files_are_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(
+        path("text"),
+        "no database, but long enough to be looked at. ".repeat(100),
+    )
+    .unwrap();
+    let foreign = rusqlite::Connection::open(path("foreign")).unwrap();
+    foreign.execute_batch("CREATE TABLE t (x)").unwrap();
+    let later = rusqlite::Connection::open(path("later")).unwrap();
+    let sql = format!(
+        "CREATE TABLE t (x); PRAGMA application_id = {}; PRAGMA user_version = 9",
+        0x7477_726e
+    );
+    later.execute_batch(&sql).unwrap();
+    for (name, said) in [
+        ("text", "no SQLite file"),
+        ("foreign", "another program's"),
+        ("later", "later version"),
+    ] {
+        let before = std::fs::read(path(name)).unwrap();
+        for result in [Store::open(&path(name)), Store::open_or_create(&path(name))] {
+            let error = result.err().unwrap().to_string();
+            assert!(error.contains(said) && error.contains(name), "{error}");
+        }
+        assert_eq!(std::fs::read(path(name)).unwrap(), before, "{name}");
+    }
+    let missing = Store::open(&path("missing")).err().unwrap().to_string();
+    assert!(
+        missing.contains("no such file") && !path("missing").exists(),
+        "{missing}"
+    );
+    assert!(Store::open_or_create(folder.path()).is_err(), "a folder");
+}
+
+#[test]
+fn a_damaged_run_says_so_and_can_be_deleted() {
+    let (_folder, path) = place();
+    let store = Store::open_or_create(&path).unwrap();
+    let id = begin(&store, &kept());
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    for (damage, said) in [
+        ("UPDATE sample SET sample = '{}' WHERE rowid = 1", "missing field"),
+        (
+            "UPDATE sample SET sample = replace((SELECT sample FROM sample WHERE rowid = 3), '\"kernel\"', '\"nobody\"') WHERE rowid = 1",
+            "none of its experiment's",
+        ),
+        ("UPDATE run SET measurement = 'x'", "expected value"),
+    ] {
+        raw.execute_batch(damage).unwrap();
+        let error = store.load(id).unwrap_err().to_string();
+        assert!(
+            error.contains(said) && error.contains(&format!("runs delete {id}")),
+            "{error}"
+        );
+    }
+    assert_eq!(store.list().unwrap()[0].experiment, "damaged");
+    store.delete(id).unwrap();
+}
+
+#[test]
+fn a_broken_file_is_an_error() {
+    let (_folder, path) = place();
+    let store = Store::open_or_create(&path).unwrap();
+    begin(&store, &kept());
+    drop(store);
+    // The header stays, pages are gone.
+    let mut bytes = std::fs::read(&path).unwrap();
+    assert!(
+        bytes.len() > 8192,
+        "the log is written back when the last one closes"
+    );
+    bytes[4096..].fill(0x5a);
+    std::fs::write(&path, bytes).unwrap();
+    let read = Store::open(&path).and_then(|store| store.list());
+    let error = read.unwrap_err().to_string();
+    assert!(
+        error.contains("malformed") && error.contains("--store"),
+        "{error}"
+    );
+}
+
+#[test]
+fn files_that_hold_no_run_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.json");
+    let good = serde_json::to_string(&kept()).unwrap();
+    for (text, said) in [
+        ("{", "EOF"),
+        ("{}", "names no schema"),
+        ("{\"schema\": \"threadwise.lab/1\"}", "threadwise.lab/1"),
+        ("{\"schema\": \"threadwise.run/1\"}", "missing field"),
+        (&good.replace("\"runs\":[[", "\"runs\":[[\"x\"],["), "\"x\""),
+        (&good.replace("\"rounds\":3", "\"rounds\":0"), "rounds = 0"),
+        (&good.replace("\"capacity\":1024", "\"capacity\":0"), "capacity"),
+        (
+            &good.replace("\"from_ns\":1000000000", "\"from_ns\":9000000000"),
+            "timeline",
+        ),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let error = Record::from_file(&path).unwrap_err().to_string();
+        assert!(
+            error.contains(said) && error.contains("run.json"),
+            "{said}: {error}"
+        );
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `threadwise report`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use threadwise_report::figures;
+use threadwise_report::page::{self, Shown};
+
+use crate::runs::StoreOptions;
+
+/// Write a page about runs: what was run and on what, what came out, tables, figures, and how to repeat it.
+///
+/// The page is one file that needs no network. With two runs or more it says what changed from each to the next. Its name
+/// is printed.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Runs: their numbers, last, or files that runs export wrote
+    #[arg(required = true)]
+    runs: Vec<String>,
+
+    #[command(flatten)]
+    store: StoreOptions,
+
+    /// Write the page to this file [default: EXPERIMENT-RUN.html here]
+    #[arg(long, short)]
+    output: Option<PathBuf>,
+
+    /// Write the figures to this folder too, as SVG
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+
+    /// Write every figure with its interval, and every sample, to this folder too, as CSV
+    #[arg(long, value_name = "DIR")]
+    csv: Option<PathBuf>,
+}
+
+/// Writes it.
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let shown = options
+        .runs
+        .iter()
+        .map(|wanted| {
+            let shown = options
+                .store
+                .load(wanted)
+                .and_then(|record| Ok(Shown::new(record)?));
+            shown.with_context(|| format!("no page about run {wanted}"))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let page = page::write(&shown)?;
+    let path = options.output.clone().unwrap_or_else(|| default_path(&shown));
+    save(&path, &page)?;
+    for run in &shown {
+        let machine = run.record.manifest.machine()?;
+        if let Some(folder) = &options.svg {
+            let prefix = prefix(&shown, run);
+            for figure in &run.figures {
+                save_in(
+                    folder,
+                    &format!("{prefix}{}.svg", figure.name),
+                    &figure.document(),
+                )?;
+            }
+            save_in(folder, &format!("{prefix}machine.svg"), &machine.render_svg())?;
+        }
+        if let Some(folder) = &options.csv {
+            let prefix = prefix(&shown, run);
+            save_in(
+                folder,
+                &format!("{prefix}figures.csv"),
+                &figures::csv(&run.evaluation),
+            )?;
+            save_in(
+                folder,
+                &format!("{prefix}samples.csv"),
+                &figures::samples_csv(&run.evaluation),
+            )?;
+        }
+    }
+    println!("{}", path.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What tells files of several runs apart.
+fn prefix(all: &[Shown], run: &Shown) -> String {
+    match all.len() {
+        1 => String::new(),
+        _ => format!("run-{}-", run.record.id),
+    }
+}
+
+fn default_path(runs: &[Shown]) -> PathBuf {
+    let name = |run: &Shown| {
+        let safe = |sign: char| {
+            if sign.is_alphanumeric() || sign == '-' {
+                sign
+            } else {
+                '_'
+            }
+        };
+        let experiment = &run.record.measurement.experiment.name;
+        format!(
+            "{}-{}",
+            experiment.chars().map(safe).collect::<String>(),
+            run.record.id
+        )
+    };
+    let names: Vec<String> = runs.iter().map(name).collect();
+    PathBuf::from(format!("{}.html", names.join("-")))
+}
+
+fn save_in(folder: &Path, name: &str, text: &str) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    save(&folder.join(name), text)
+}
+
+fn save(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Runs from the command line: kept as they go, shown as they were printed, resumed, reported, compared, drawn in a browser.
+
+#![allow(clippy::unwrap_used)] // a test that panics has failed
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// A folder of its own, where the command works and keeps its runs.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_threadwise"));
+        let line = line.replace("{repository}", REPOSITORY);
+        command
+            .args(line.split(' '))
+            .current_dir(self.path())
+            .env("XDG_DATA_HOME", self.path());
+        command
+    }
+
+    fn run(&self, line: &str) -> Output {
+        self.command(line).output().unwrap()
+    }
+
+    /// What it prints, when it succeeds.
+    fn prints(&self, line: &str) -> String {
+        let output = self.run(line);
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    fn fails(&self, line: &str, said: &str) {
+        let output = self.run(line);
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        let message = text(&output.stderr);
+        assert!(
+            message.starts_with("threadwise: ") && message.contains(said),
+            "{line}: {message}"
+        );
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const TWO_APPS: &str = "sim run {repository}/experiments/two-apps.toml --seconds 0.5";
+const KEPT: &str = "{repository}/tests/runs/phases.json";
+
+#[test]
+fn a_table_is_made_again_from_a_stored_run() {
+    let place = Place::new();
+    let printed = place.prints(TWO_APPS);
+    let shown = place.prints("runs show last");
+    assert!(
+        shown.ends_with(&printed) && shown.contains("--seconds 0.5"),
+        "{shown}"
+    );
+    let json = place.prints("runs show 1 --format json");
+    let again = place.prints(&format!("{TWO_APPS} --format json"));
+    assert_eq!(json, again, "to the last digit");
+    // The one in the repository, as it was printed when it was made.
+    let kept = place.prints(&format!("runs show {KEPT}"));
+    let printed = std::fs::read_to_string(format!("{REPOSITORY}/tests/runs/phases.txt")).unwrap();
+    assert!(kept.ends_with(&printed), "{kept}");
+}
+
+#[test]
+fn runs_are_listed_exported_and_deleted() {
+    let place = Place::new();
+    let listed = |place: &Place| -> serde_json::Value {
+        serde_json::from_str(&place.prints("runs list --format json")).unwrap()
+    };
+    assert_eq!(
+        listed(&place)["runs"],
+        serde_json::json!([]),
+        "before the first run"
+    );
+    place.prints(TWO_APPS);
+    place.prints(&format!("{TWO_APPS} --no-store"));
+    place.prints(&format!("{TWO_APPS} --store other.db"));
+    let runs = &listed(&place)["runs"];
+    assert_eq!(runs.as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&runs[0]["state"], &runs[0]["label"]),
+        (&"complete".into(), &"simulated".into())
+    );
+    let experiment = place.prints("runs export 1 --experiment");
+    let file = std::fs::read_to_string(format!("{REPOSITORY}/experiments/two-apps.toml")).unwrap();
+    assert_eq!(experiment, file);
+    let exported = place.prints("runs export last");
+    std::fs::write(place.path().join("run.json"), &exported).unwrap();
+    assert_eq!(place.prints("runs show run.json"), place.prints("runs show 1"));
+    place.prints("runs delete 1");
+    assert_eq!(listed(&place)["runs"], serde_json::json!([]));
+    for (line, said) in [
+        ("runs show 1", "\"1\" is no run"),
+        ("runs delete 7", "\"7\" is no run"),
+        ("report last", "\"last\" is no run"),
+        ("report nowhere.json", "no file"),
+        ("runs list --store nowhere.db", "no such file"),
+        ("runs show 1 --store run.json", "no SQLite file"),
+        ("compare run.json 1", "\"1\" is no run"),
+        ("compare run.json run.json --least 101", "0 to 100"),
+    ] {
+        let output = place.run(line);
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        assert!(
+            text(&output.stderr).contains(said),
+            "{line}: {}",
+            text(&output.stderr)
+        );
+    }
+    place.fails(&format!("{TWO_APPS} --store run.json"), "no SQLite file");
+    std::fs::write(place.path().join("run.json"), "{}").unwrap();
+    place.fails("report run.json", "names no schema");
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_where_it_stopped() {
+    let place = Place::new();
+    let line = "sim run {repository}/experiments/phases.toml --seconds 10 --rounds 40 --format json";
+    let mut running = place
+        .command(line)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let samples = || {
+        let listed = place.run("runs list --format json").stdout;
+        let listed: serde_json::Value = serde_json::from_slice(&listed).unwrap_or_default();
+        let run = listed["runs"][0].clone();
+        (run["nr_samples"].as_u64().unwrap_or(0), run["state"].clone())
+    };
+    let patience = Instant::now() + Duration::from_secs(60);
+    while samples().0 < 30 && Instant::now() < patience {
+        assert!(running.try_wait().unwrap().is_none(), "720 samples take longer");
+    }
+    assert_eq!(samples().1, "running");
+    place.fails("runs delete 1", "measured now");
+    place.fails("sim run --resume 1", "measures it now");
+    // SIGKILL: nothing can be done about it by the process.
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let (kept, state) = samples();
+    assert!(
+        (30..720).contains(&kept) && state == "interrupted",
+        "{kept} {state}"
+    );
+    let resumed = place.prints("sim run --resume last --format json");
+    assert_eq!(samples(), (720, "complete".into()));
+    let at_once = place.prints(&format!("{line} --no-store"));
+    assert!(resumed == at_once, "as if it had not been interrupted");
+    place.fails("sim run --resume 1", "it is complete");
+}
+
+#[test]
+fn compare_says_whether_something_got_worse() {
+    let place = Place::new();
+    place.prints(TWO_APPS);
+    place.prints(TWO_APPS);
+    let same = place.prints("compare 1 2");
+    assert!(same.contains("0 got better and 0 worse"), "{same}");
+    // The same run with our scheduler's work cut.
+    let exported = place.prints("runs export 2");
+    let mut worse: serde_json::Value = serde_json::from_str(&exported).unwrap();
+    for sample in worse["measurement"]["samples"].as_array_mut().unwrap() {
+        if sample["scheduler"] == "threadwise" {
+            for value in sample["performance"].as_array_mut().unwrap() {
+                *value = (value.as_f64().unwrap() * 0.8).into();
+            }
+        }
+    }
+    std::fs::write(place.path().join("worse.json"), worse.to_string()).unwrap();
+    let output = place.run("compare 1 worse.json");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("WORSE"), "{}", text(&output.stdout));
+    let output = place.run("compare 1 worse.json --least 50");
+    assert_eq!(output.status.code(), Some(0), "less than half is no change then");
+    let json: serde_json::Value =
+        serde_json::from_slice(&place.run("compare worse.json 1 --format json").stdout).unwrap();
+    assert_eq!(json["schema"], "threadwise.compare/1");
+    assert!(
+        json["changes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|change| change["verdict"] == "better")
+    );
+}
+
+#[test]
+fn a_report_is_a_page_with_its_figures_and_numbers() {
+    let place = Place::new();
+    let printed = place.prints(&format!("report {KEPT} --svg figures --csv numbers"));
+    let page = place.path().join(printed.trim());
+    assert!(
+        std::fs::read_to_string(page)
+            .unwrap()
+            .starts_with("<!DOCTYPE html>")
+    );
+    let names = |folder: &str| -> Vec<String> {
+        let files = std::fs::read_dir(place.path().join(folder)).unwrap();
+        let mut names: Vec<_> = files
+            .map(|file| file.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names("numbers"), ["figures.csv", "samples.csv"]);
+    let figures = names("figures");
+    for name in [
+        "gains.svg",
+        "machine.svg",
+        "pairs-threadwise.svg",
+        "performance.svg",
+    ] {
+        assert!(figures.iter().any(|figure| figure == name), "{figures:?}");
+    }
+    place.fails(
+        &format!("report {KEPT} -o /no/such/folder/page.html"),
+        "/no/such/folder/page.html",
+    );
+}
+
+/// A browser, if there is one.
+fn browser() -> Option<std::path::PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let folders: Vec<_> = std::env::split_paths(&path).collect();
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let files = names
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    files.into_iter().find(|file| file.is_file())
+}
+
+#[test]
+fn a_browser_shows_the_page_at_the_width_of_a_phone() {
+    let Some(browser) = browser() else {
+        eprintln!("skipped: no chromium on PATH; apt install chromium");
+        return;
+    };
+    let place = Place::new();
+    place.prints(&format!("report {KEPT} -o page.html"));
+    let page = place.path().join("page.html");
+    // The page may run no script, so a frame as wide as a phone measures it from outside.
+    let frame = "<!DOCTYPE html><body><iframe src='page.html' width='360' height='800'></iframe><script>\
+        addEventListener('load', () => { const page = document.querySelector('iframe').contentDocument;\
+        const small = [...page.querySelectorAll('figure svg')].filter(svg => svg.getBoundingClientRect().width > 0);\
+        document.body.dataset.width = page.documentElement.scrollWidth;\
+        document.body.dataset.figures = small.length;\
+        document.body.dataset.text = page.body.innerText.includes('Under threadwise'); })</script>";
+    std::fs::write(place.path().join("frame.html"), frame).unwrap();
+    let output = Command::new(browser)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--allow-file-access-from-files",
+            "--virtual-time-budget=10000",
+        ])
+        .arg(format!(
+            "--user-data-dir={}",
+            place.path().join("profile").display()
+        ))
+        .arg("--dump-dom")
+        .arg(format!("file://{}", page.with_file_name("frame.html").display()))
+        .output()
+        .unwrap();
+    let dom = text(&output.stdout);
+    let value = |name: &str| {
+        let (_, after) = dom
+            .split_once(&format!("data-{name}=\""))
+            .unwrap_or_else(|| panic!("{name}: {dom}"));
+        after.split('"').next().unwrap().to_string()
+    };
+    let width: u32 = value("width").parse().unwrap();
+    assert!(width <= 360, "{width} pixels on a phone of 360");
+    assert!(value("figures").parse::<u32>().unwrap() >= 3);
+    assert_eq!(value("text"), "true");
+}
