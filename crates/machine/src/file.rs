@@ -13,6 +13,8 @@
 //! smt_gain_percent = 24  # what each further hardware thread that runs adds to a core (24)
 //! hides_smt = false    # whether the guest's kernel takes each hardware thread for a core (false)
 //! ```
+//!
+//! What else the hardware shares, its memory, its acceleration and its power are in `hardware.rs`.
 
 use std::io::Read;
 use std::ops::Range;
@@ -23,6 +25,7 @@ use toml::Spanned;
 
 use crate::cpulist;
 use crate::error::Error;
+use crate::hardware::{AccelerationEntry, Entries, MemoryEntry, PowerEntry, SharingEntry};
 use crate::machine::{CapacitySource, Draft, Lab, MAX_CAPACITY, Machine};
 use crate::synthetic;
 
@@ -40,6 +43,11 @@ struct File {
     #[serde(default)]
     capacity: Vec<CapacityEntry>,
     lab: Option<LabEntry>,
+    #[serde(default)]
+    sharing: Vec<SharingEntry>,
+    memory: Option<MemoryEntry>,
+    acceleration: Option<AccelerationEntry>,
+    power: Option<PowerEntry>,
 }
 
 #[derive(Deserialize)]
@@ -130,6 +138,13 @@ pub(crate) fn parse(text: &str, place: &str) -> Result<Machine, Error> {
         .map_err(|error| at(file.topology.span(), "topology", error.to_string()))?;
     apply_capacities(&mut draft, &file.capacity, &at)?;
     draft.lab = file.lab.as_ref().map(|entry| lab(entry, &at)).transpose()?;
+    let entries = Entries {
+        sharing: &file.sharing,
+        memory: file.memory.as_ref(),
+        acceleration: file.acceleration.as_ref(),
+        power: file.power.as_ref(),
+    };
+    draft.hardware = entries.read(&draft.levels, &at)?;
     draft.name = file.name.into_inner();
     draft.description = file.description.map(Spanned::into_inner).unwrap_or_default();
     draft.build(place)

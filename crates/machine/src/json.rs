@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::Error;
+use crate::hardware::Hardware;
 use crate::id::CpuId;
 use crate::level::Level;
 use crate::machine::{Cache, CapacitySource, Cpu, Draft, Lab, Machine};
@@ -23,6 +24,8 @@ struct View<'a> {
     offline: &'a [CpuId],
     #[serde(skip_serializing_if = "Option::is_none")]
     lab: Option<Lab>,
+    #[serde(skip_serializing_if = "Hardware::is_unknown")]
+    hardware: &'a Hardware,
 }
 
 impl Serialize for Machine {
@@ -37,6 +40,7 @@ impl Serialize for Machine {
             capacity_source: self.capacity_source,
             offline: &self.offline,
             lab: self.lab,
+            hardware: &self.hardware,
         };
         view.serialize(serializer)
     }
@@ -54,6 +58,8 @@ struct Stored {
     capacity_source: CapacitySource,
     offline: Vec<CpuId>,
     lab: Option<Lab>,
+    #[serde(default)]
+    hardware: Hardware,
 }
 
 #[derive(Deserialize)]
@@ -86,6 +92,7 @@ impl Machine {
             caches: stored.caches,
             offline: stored.offline,
             lab: stored.lab,
+            hardware: stored.hardware,
         };
         draft.build(place)
     }
@@ -101,6 +108,7 @@ mod tests {
             "amp-8",
             "smt-8-hidden",
             "ultrasparc-t2",
+            "two-quads",
             "package:2 numa:2 l3:1(size=1MB) core:2 pu:2",
         ] {
             let machine = Machine::load(spec).unwrap();

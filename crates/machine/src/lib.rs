@@ -20,6 +20,7 @@
 pub mod cpulist;
 mod error;
 mod file;
+mod hardware;
 mod id;
 mod json;
 mod level;
@@ -32,6 +33,7 @@ mod zoo;
 
 pub use cpulist::CpuListError;
 pub use error::Error;
+pub use hardware::{Hardware, Memory, Power, Sharing};
 pub use id::{CoreId, CpuId, LlcId, MAX_CPUS, NodeId, PackageId};
 pub use level::{Group, Level, names};
 pub use machine::{Cache, CacheKind, CapacitySource, Cpu, Lab, MAX_CAPACITY, Machine};

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::hardware::Hardware;
 use crate::id::{CoreId, CpuId, LlcId, MAX_CPUS, NodeId, PackageId};
 use crate::level::{self, Level, names};
 
@@ -84,6 +85,7 @@ pub struct Machine {
     pub(crate) capacity_source: CapacitySource,
     pub(crate) offline: Vec<CpuId>,
     pub(crate) lab: Option<Lab>,
+    pub(crate) hardware: Hardware,
 }
 
 impl Machine {
@@ -214,6 +216,11 @@ impl Machine {
         self.lab.as_ref()
     }
 
+    /// What its file says of the hardware beyond this.
+    pub fn hardware(&self) -> &Hardware {
+        &self.hardware
+    }
+
     fn position(&self, id: CpuId) -> Option<usize> {
         self.cpus.binary_search_by_key(&id, |cpu| cpu.id).ok()
     }
@@ -254,6 +261,7 @@ pub(crate) struct Draft {
     pub caches: Vec<Cache>,
     pub offline: Vec<CpuId>,
     pub lab: Option<Lab>,
+    pub hardware: Hardware,
 }
 
 impl Draft {
@@ -276,6 +284,7 @@ impl Draft {
             capacity_source: self.capacity_source,
             offline: self.offline,
             lab: self.lab,
+            hardware: self.hardware,
         })
     }
 }
@@ -387,6 +396,7 @@ mod tests {
             caches: Vec::new(),
             offline: Vec::new(),
             lab: None,
+            hardware: Hardware::default(),
         }
     }
 

@@ -49,6 +49,9 @@ impl Machine {
                 parts.push("SMT hidden from its kernel".to_string());
             }
         }
+        if self.hardware.power.is_some() {
+            parts.push("power figures".to_string());
+        }
         parts.join(", ")
     }
 }

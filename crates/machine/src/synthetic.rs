@@ -14,6 +14,7 @@
 //! recent versions of hwloc read kB as 1000.
 
 use crate::error::{Error, shorten};
+use crate::hardware::Hardware;
 use crate::id::{CpuId, MAX_CPUS};
 use crate::level::{Level, names};
 use crate::machine::{Cache, CacheKind, CapacitySource, Draft, MAX_CAPACITY, Machine};
@@ -59,6 +60,7 @@ pub(crate) fn draft(text: &str) -> Result<Draft, Error> {
         caches,
         offline: Vec::new(),
         lab: None,
+        hardware: Hardware::default(),
     })
 }
 

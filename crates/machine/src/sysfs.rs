@@ -14,6 +14,7 @@ mod tree;
 use std::path::Path;
 
 use crate::error::Error;
+use crate::hardware::Hardware;
 use crate::id::CpuId;
 use crate::level::{Level, names};
 use crate::machine::{Draft, Machine};
@@ -54,6 +55,7 @@ impl Machine {
             cpus,
             offline,
             lab: None,
+            hardware: Hardware::default(),
         };
         draft.build(&place)
     }

@@ -12,7 +12,14 @@ macro_rules! zoo {
 }
 
 /// Name and text of each file in `machines/`, sorted by name. A test compares it with the folder.
-const ZOO: &[(&str, &str)] = zoo!["amp-8", "smp-8", "smt-8", "smt-8-hidden", "ultrasparc-t2"];
+const ZOO: &[(&str, &str)] = zoo![
+    "amp-8",
+    "smp-8",
+    "smt-8",
+    "smt-8-hidden",
+    "two-quads",
+    "ultrasparc-t2"
+];
 
 /// A machine of the zoo, for a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
