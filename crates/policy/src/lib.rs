@@ -177,8 +177,12 @@ pub struct Seat {
 }
 
 impl Seat {
+    /// The rank of the best seat.
+    pub const BEST: u32 = 0;
     /// The rank of the first seat on a core that others share (`TW_SEAT_SHARED`).
     pub const SHARED: u32 = 3;
+    /// More than any rank.
+    pub const NONE: u32 = u32::MAX;
 
     /// The task takes the idle CPU of the least rank, and not one that has none.
     pub fn rank(&self) -> Option<u32> {

@@ -2,7 +2,8 @@
 //! What must hold after every event, whatever the scheduler.
 
 use crate::Ns;
-use crate::kernel::{Cpu, Doing, Kernel, Place, TaskIndex, work};
+use crate::hardware::{RATE_ONE, rate_of};
+use crate::kernel::{Cpu, Doing, Kernel, Place, TaskIndex};
 
 /// Watches over a world ([`crate::World::check`]).
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +42,7 @@ impl Checker {
                 return Err(format!("task {index} has waited since {} ns", task.waits_since));
             }
         }
+        rates_are_due(kernel)?;
         work_is_conserved(kernel)
     }
 
@@ -100,23 +102,85 @@ fn task_is_somewhere(kernel: &Kernel, index: TaskIndex) -> Result<(), String> {
     Ok(())
 }
 
+/// Each CPU's task gets on at the rate that follows from who runs where, computed anew.
+fn rates_are_due(kernel: &Kernel) -> Result<(), String> {
+    if kernel.hardware.is_plain() {
+        return Ok(());
+    }
+    let occupants: Vec<_> = (0..kernel.cpus.len()).map(|cpu| kernel.occupant(cpu)).collect();
+    let due = kernel.hardware.rates_anew(&occupants);
+    for (index, (cpu, due)) in kernel.cpus.iter().zip(due).enumerate() {
+        if let Some(due) = due.filter(|&due| due != cpu.rate) {
+            return Err(format!(
+                "CPU {index} has a rate of {}, and {due} is due",
+                cpu.rate
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Nobody did more than the CPUs could while they were not idle, and what is accounted as run is no more than that.
 fn work_is_conserved(kernel: &Kernel) -> Result<(), String> {
     let busy = |cpu: &Cpu| kernel.now - cpu.idled_until(kernel.now);
-    let could: u64 = kernel
-        .cpus
-        .iter()
-        .map(|cpu| busy(cpu) * u64::from(cpu.capacity))
-        .sum();
-    let done: u64 = kernel.tasks.iter().map(|task| task.done).sum();
+    let could = |cpu: &Cpu| u128::from(busy(cpu)) * u128::from(rate_of(cpu.capacity));
+    let could: u128 = kernel.cpus.iter().map(could).sum();
+    let done: u128 = kernel.tasks.iter().map(|task| u128::from(task.done)).sum();
     let ran: Ns = kernel.tasks.iter().map(|task| task.ran).sum();
     let was_busy: Ns = kernel.cpus.iter().map(busy).sum();
     if done > could || ran > was_busy {
         return Err(format!(
             "{} ns of work done in {ran} ns of running, where {} and {was_busy} were possible",
-            done / work(1),
-            could / work(1)
+            done / u128::from(RATE_ONE),
+            could / u128::from(RATE_ONE)
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use threadwise_machine::Machine;
+
+    use super::*;
+    use crate::costs::Costs;
+    use crate::kernel::work;
+    use crate::schedulers::RoundRobin;
+    use crate::{Synthetic, World};
+
+    /// Three threads on two cores of two hardware threads, a second later.
+    fn shared_cores() -> World {
+        let machine = Machine::load("core:2 pu:2").unwrap();
+        let mut world = World::new(&machine, Costs::of_lab(60), |kernel| {
+            RoundRobin::new(kernel, 1_000_000)
+        });
+        let ratio = "inf:1".parse().unwrap();
+        let wait = threadwise_workload::synthetic::Wait::Passive;
+        world.start(
+            Box::new(Synthetic::new(ratio, 20_000, 1_000, 3, wait, 1)),
+            100,
+            None,
+        );
+        world.run_until(1_000_000_000).unwrap();
+        world
+    }
+
+    #[test]
+    fn a_wrong_rate_trips() {
+        let kernel = &mut shared_cores().kernel;
+        rates_are_due(kernel).unwrap();
+        let busy = kernel.cpus.iter().position(|cpu| cpu.running.is_some()).unwrap();
+        kernel.cpus[busy].rate += 1;
+        let wrong = rates_are_due(kernel).unwrap_err();
+        assert!(wrong.starts_with(&format!("CPU {busy} has a rate of")), "{wrong}");
+    }
+
+    #[test]
+    fn work_from_nowhere_trips() {
+        let kernel = &mut shared_cores().kernel;
+        work_is_conserved(kernel).unwrap();
+        kernel.tasks[0].done += work(4_000_000_000);
+        let wrong = work_is_conserved(kernel).unwrap_err();
+        assert!(wrong.contains("ns of work done"), "{wrong}");
+    }
 }

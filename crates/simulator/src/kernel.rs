@@ -3,11 +3,14 @@
 
 use std::collections::VecDeque;
 
+use threadwise_machine::Machine;
+
 use crate::Ns;
 use crate::costs::Costs;
 use crate::events::{Event, Events};
-use crate::mask::CpuMask;
-use crate::program::Futex;
+use crate::hardware::{Hardware, Occupant, RATE_ONE, Rate, rate_of};
+use crate::idle::Idle;
+use crate::program::{Futex, Memory};
 use crate::queue::{Position, Queue};
 
 /// A CPU, numbered from 0 without gaps.
@@ -20,12 +23,12 @@ pub type QueueIndex = usize;
 /// A slice that does not end.
 pub const ENDLESS: Ns = Ns::MAX;
 
-/// Work: nanoseconds times capacity, so that each nanosecond does as much as the CPU's capacity.
+/// Work: nanoseconds times the rate of the CPU, for up to 78 hours of the fastest.
 pub(crate) type Work = u64;
 
 /// The work of so many nanoseconds on the fastest CPU.
 pub(crate) fn work(ns: Ns) -> Work {
-    ns * u64::from(threadwise_policy::CAPACITY_ONE)
+    ns.saturating_mul(RATE_ONE)
 }
 
 /// Where a task is.
@@ -85,6 +88,7 @@ pub struct Task {
     pub nr_sleeps: u64,
     /// Since when it waits.
     pub waits_since: Ns,
+    pub(crate) memory: Memory,
     pub(crate) doing: Doing,
     pub(crate) left: Work,
     pub(crate) done: Work,
@@ -112,6 +116,8 @@ pub struct Cpu {
     pub(crate) local: VecDeque<TaskIndex>,
     /// From when on what runs there makes progress: what the kernel does comes first.
     pub(crate) progress_from: Ns,
+    /// How much of it a nanosecond makes, beside those that run elsewhere.
+    pub(crate) rate: Rate,
     pub(crate) generation: u32,
     pub(crate) is_ticking: bool,
     pub(crate) is_kicked: bool,
@@ -140,29 +146,28 @@ pub struct Kernel {
     timer_cpu: CpuIndex,
     /// The CPU on which the hook at hand runs.
     pub(crate) here: CpuIndex,
-    /// The CPUs that have nothing to do and that nobody has claimed.
-    pub(crate) idle: CpuMask,
-    idle_cursor: CpuIndex,
+    pub(crate) idle: Idle,
+    pub(crate) hardware: Hardware,
 }
 
 impl Kernel {
-    pub(crate) fn new(capacities: &[u32], costs: Costs) -> Self {
-        let cpu = |&capacity: &u32| Cpu {
-            capacity,
+    pub(crate) fn new(machine: &Machine, costs: Costs) -> Self {
+        let cpu = |cpu: &threadwise_machine::Cpu| Cpu {
+            capacity: cpu.capacity,
             running: None,
             idled: 0,
             idle_since: Some(0),
             local: VecDeque::new(),
             progress_from: 0,
+            rate: rate_of(cpu.capacity),
             generation: 0,
             is_ticking: false,
             is_kicked: false,
         };
-        let mut idle = CpuMask::none(capacities.len());
-        (0..capacities.len()).for_each(|cpu| idle.add(cpu));
+        let hides_smt = machine.lab().is_some_and(|lab| lab.hides_smt);
         Self {
             now: 0,
-            cpus: capacities.iter().map(cpu).collect(),
+            cpus: machine.cpus().iter().map(cpu).collect(),
             tasks: Vec::new(),
             queues: Vec::new(),
             costs,
@@ -171,8 +176,8 @@ impl Kernel {
             timer_generation: 0,
             timer_cpu: 0,
             here: 0,
-            idle,
-            idle_cursor: 0,
+            idle: Idle::all(cores(machine), machine.has_smt() && !hides_smt),
+            hardware: Hardware::new(machine),
         }
     }
 
@@ -268,21 +273,50 @@ impl Kernel {
         self.idle.remove(cpu)
     }
 
-    /// Claims an idle CPU on which the task may run (`scx_bpf_pick_idle_cpu`), each time from where it found the last.
+    /// Whether nothing runs on this CPU and nobody has claimed it (`scx_bpf_get_idle_cpumask`).
+    pub fn is_idle(&self, cpu: CpuIndex) -> bool {
+        self.idle.has(cpu)
+    }
+
+    /// Whether the kernel knows that some CPUs share a core (`sched_smt_active`).
+    pub fn knows_cores(&self) -> bool {
+        self.idle.knows_cores()
+    }
+
+    /// The CPUs of a core, ascending, whether the kernel knows or not.
+    pub fn core_of(&self, cpu: CpuIndex) -> &[CpuIndex] {
+        self.idle.core_of(cpu)
+    }
+
+    /// Claims an idle CPU on which the task may run (`scx_bpf_pick_idle_cpu`), of an idle core if the kernel knows of one, each
+    /// time from where it found the last.
     pub fn claim_any_idle(&mut self, task: TaskIndex) -> Option<CpuIndex> {
         if let Some(bound) = self.tasks[task].bound_to {
             return self.claim_idle(bound).then_some(bound);
         }
-        let found = self.idle.next(self.idle_cursor, None)?;
-        self.idle.remove(found);
-        self.idle_cursor = (found + 1) % self.cpus.len();
-        Some(found)
+        self.idle.claim_any()
     }
 
-    /// Claims an idle CPU for a task that wakes up, the one that it ran on if that is idle (`scx_bpf_select_cpu_and`).
+    /// The same of an idle core only (`SCX_PICK_IDLE_CORE`).
+    pub fn claim_idle_core(&mut self, task: TaskIndex) -> Option<CpuIndex> {
+        match self.tasks[task].bound_to {
+            Some(bound) => self.idle.claim_if_whole(bound).then_some(bound),
+            None => self.idle.claim_whole(),
+        }
+    }
+
+    /// Claims an idle CPU for a task that wakes up (`scx_bpf_select_cpu_and`): the one that it ran on if that is idle, but where
+    /// the kernel knows which share cores, first one of an idle core, that one or another.
     pub fn select_idle(&mut self, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
-        if self.may_run(task, prev) && self.claim_idle(prev) {
-            return Some(prev);
+        let prev = Some(prev).filter(|&prev| self.may_run(task, prev));
+        if prev.is_some_and(|prev| self.idle.claim_if_whole(prev)) {
+            return prev;
+        }
+        if let Some(found) = self.claim_idle_core(task) {
+            return Some(found);
+        }
+        if prev.is_some_and(|prev| self.claim_idle(prev)) {
+            return prev;
         }
         self.claim_any_idle(task)
     }
@@ -334,7 +368,7 @@ impl Kernel {
             task.slice = task.slice.saturating_sub(ran);
         }
         if self.now > state.progress_from {
-            let progress = (self.now - state.progress_from) * u64::from(state.capacity);
+            let progress = (self.now - state.progress_from) * state.rate;
             let progress = progress.min(task.left);
             task.left -= progress;
             if task.doing == Doing::Compute {
@@ -347,14 +381,49 @@ impl Kernel {
     /// The kernel does something on a CPU before what runs there goes on.
     pub(crate) fn interrupt(&mut self, cpu: CpuIndex, cost: Ns) {
         self.account(cpu);
-        let state = &mut self.cpus[cpu];
-        state.progress_from =
-            state.progress_from.max(self.now) + (work(cost)).div_ceil(u64::from(state.capacity));
+        self.delay(cpu, cost);
         self.expect_done(cpu);
+    }
+
+    /// The kernel does something first, at the rate that the CPU has now.
+    pub(crate) fn delay(&mut self, cpu: CpuIndex, cost: Ns) {
+        let state = &mut self.cpus[cpu];
+        state.progress_from = state.progress_from.max(self.now) + work(cost).div_ceil(state.rate);
+    }
+
+    /// What is on a CPU, for the hardware.
+    pub(crate) fn occupant(&self, cpu: CpuIndex) -> Occupant {
+        let Some(running) = self.cpus[cpu].running else {
+            return Occupant::Nobody;
+        };
+        let task = &self.tasks[running];
+        if task.doing == Doing::Compute && task.memory.accesses_per_us > 0 {
+            return Occupant::computing(task.memory, task.program, task.thread);
+        }
+        Occupant::Runs
+    }
+
+    /// Brings the rates of all up to date with what is on this CPU, whose own task is accounted.
+    pub(crate) fn occupy(&mut self, cpu: CpuIndex) {
+        if self.hardware.is_plain() {
+            return;
+        }
+        let changed = self.hardware.occupy(cpu, self.occupant(cpu), self.now);
+        for &(other, rate) in &changed {
+            if other == cpu {
+                self.cpus[cpu].rate = rate;
+                continue;
+            }
+            self.account(other);
+            self.cpus[other].rate = rate;
+            self.expect_done(other);
+        }
+        self.hardware.done_with(changed);
     }
 
     /// Has what runs on a CPU be done when it will be.
     pub(crate) fn expect_done(&mut self, cpu: CpuIndex) {
+        self.occupy(cpu);
         let state = &mut self.cpus[cpu];
         state.generation = state.generation.wrapping_add(1);
         let Some(running) = state.running else { return };
@@ -362,8 +431,18 @@ impl Kernel {
         if matches!(task.doing, Doing::Spin(_)) {
             return;
         }
-        let at = state.progress_from.max(self.now) + task.left.div_ceil(u64::from(state.capacity));
+        let at = state.progress_from.max(self.now) + task.left.div_ceil(state.rate);
         let generation = state.generation;
         self.events.add(at, Event::Done { cpu, generation });
     }
+}
+
+/// For each CPU those of its core, by index.
+fn cores(machine: &Machine) -> Vec<Vec<CpuIndex>> {
+    let mut members = vec![Vec::new(); machine.nr_cores()];
+    for (index, cpu) in machine.cpus().iter().enumerate() {
+        members[cpu.core.index()].push(index);
+    }
+    let of = |cpu: &threadwise_machine::Cpu| members[cpu.core.index()].clone();
+    machine.cpus().iter().map(of).collect()
 }

@@ -7,13 +7,15 @@
 //! gives the same result, to the nanosecond. [`check`] watches over what must hold at every event, and a [`timeline`] shows
 //! what happened.
 //!
-//! What is modelled: CPUs of different speed, run queues, idle CPUs, slices that end at ticks, preemption, wake-ups one
-//! after the other, and what switches, wake-ups, ticks and timers cost ([`Costs`]). What is not: caches, shared cores,
-//! memory, power, interrupts other than those.
+//! What is modelled: CPUs of different speed, what they share ([`Mechanism`]), run queues, idle CPUs, slices that end at ticks,
+//! preemption, wake-ups one after the other, and what switches, wake-ups, ticks and timers cost ([`Costs`]). What is not:
+//! caches that a task has to fill again, interrupts other than those.
 
 pub mod check;
 mod costs;
 mod events;
+mod hardware;
+mod idle;
 pub mod kernel;
 mod mask;
 mod program;
@@ -25,7 +27,8 @@ pub mod timeline;
 mod world;
 
 pub use costs::Costs;
-pub use program::{Futex, Program, Step};
+pub use hardware::Mechanism;
+pub use program::{Futex, Memory, Program, Step};
 pub use scheduler::{Enqueue, Scheduler};
 pub use synthetic::Synthetic;
 pub use world::{Outcome, ProgramOutcome, World};

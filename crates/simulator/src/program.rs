@@ -23,6 +23,18 @@ pub enum Step {
     Exit,
 }
 
+/// How a thread uses memory while it computes. Nothing is known of it by default: it never misses a cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// What it touches again and again, evenly, in bytes.
+    pub working_set_bytes: u64,
+    /// Accesses that reach the last-level cache in a microsecond of computing on the fastest CPU; with 0 it leaves memory
+    /// alone.
+    pub accesses_per_us: u32,
+    /// Whether its working set is that of its program, which threads that share a cache have there once.
+    pub is_shared: bool,
+}
+
 /// A program of threads that share memory: its threads' next steps may depend on what the others did.
 pub trait Program {
     /// How many threads it has; they are numbered from 0 and all begin at once.
@@ -31,4 +43,9 @@ pub trait Program {
     /// What the thread does now that its last step is done, at first and after each. Nothing happens between this and
     /// the beginning of the step, so no wake-up is lost.
     fn next(&mut self, thread: usize) -> Step;
+
+    /// How the thread uses memory; asked once, before it begins.
+    fn memory(&self, _thread: usize) -> Memory {
+        Memory::default()
+    }
 }

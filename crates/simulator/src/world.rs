@@ -3,12 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::Rng;
 use threadwise_machine::Machine;
 
 use crate::Ns;
 use crate::check::Checker;
 use crate::costs::Costs;
 use crate::events::Event;
+use crate::hardware::Mechanism;
 use crate::kernel::{CpuIndex, Direct, Doing, Kernel, Place, Task, TaskIndex, work};
 use crate::program::{Futex, Program, Step};
 use crate::scheduler::{Enqueue, Scheduler};
@@ -16,6 +19,8 @@ use crate::timeline::{Happening, Timeline};
 
 /// What a task has that goes on because there is no other (`SCX_SLICE_DFL`).
 const DEFAULT_SLICE_NS: Ns = 20_000_000;
+/// The default stream of the PCG reference implementation.
+const PCG_STREAM: u128 = 0xa02_bdbf_7bb3_c0a7_ac28_fa16_a64a_bf96;
 
 /// What became of everything up to now.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +29,8 @@ pub struct Outcome {
     pub programs: Vec<ProgramOutcome>,
     /// The share of CPU time that was idle.
     pub idle: f64,
+    /// What each package consumed, in joules; empty where the machine's file gives no power figures.
+    pub joules: Vec<f64>,
     /// Events so far.
     pub nr_events: u64,
     /// Switches from one task to another, or from idle to a task.
@@ -41,11 +48,13 @@ pub struct ProgramOutcome {
 
 /// A machine, a scheduler and programs.
 pub struct World {
-    kernel: Kernel,
+    pub(crate) kernel: Kernel,
     scheduler: Box<dyn Scheduler>,
     programs: Vec<Box<dyn Program>>,
     /// The tasks of each program, by thread.
     tasks: Vec<Vec<TaskIndex>>,
+    /// The CPUs on which threads begin, one after the other.
+    first_cpus: Vec<CpuIndex>,
     /// Who sleeps on what, in the order of its coming.
     sleepers: BTreeMap<(usize, Futex), Vec<TaskIndex>>,
     checker: Option<Checker>,
@@ -62,20 +71,43 @@ impl World {
         costs: Costs,
         scheduler: impl FnOnce(&mut Kernel) -> S,
     ) -> Self {
-        let capacities: Vec<u32> = machine.cpus().iter().map(|cpu| cpu.capacity).collect();
-        let mut kernel = Kernel::new(&capacities, costs);
+        let mut kernel = Kernel::new(machine, costs);
         let scheduler = Box::new(scheduler(&mut kernel));
         Self {
             kernel,
             scheduler,
             programs: Vec::new(),
             tasks: Vec::new(),
+            first_cpus: (0..machine.nr_cpus()).collect(),
             sleepers: BTreeMap::new(),
             checker: None,
             happenings: None,
             nr_events: 0,
             nr_switches: 0,
         }
+    }
+
+    /// Has programs that are started from now on begin on CPUs in an order drawn from the seed, as a machine that has run for a
+    /// while leaves it to chance. Where CPUs share cores, and nobody knows, it matters.
+    pub fn scatter(&mut self, seed: u64) {
+        let mut random = Pcg64::new(u128::from(seed), PCG_STREAM);
+        for nr in (1..self.first_cpus.len()).rev() {
+            // The bias of the remainder is below 1e-15.
+            let other = random.next_u64() % (nr as u64 + 1);
+            self.first_cpus.swap(nr, other as usize);
+        }
+    }
+
+    /// Models the machine without one of the things that it shares.
+    ///
+    /// # Panics
+    /// If a program has been started.
+    pub fn switch_off(&mut self, mechanism: Mechanism) {
+        assert!(
+            self.programs.is_empty(),
+            "hardware does not change under programs"
+        );
+        self.kernel.hardware.switch_off(mechanism);
     }
 
     /// Looks after every event whether what must hold does. It takes time: for tests.
@@ -125,7 +157,8 @@ impl World {
                 thread,
                 weight,
                 place: Place::Nowhere,
-                cpu: bound_to.unwrap_or((index + thread + 1) % self.kernel.cpus.len()),
+                cpu: bound_to
+                    .unwrap_or_else(|| self.first_cpus[(index + thread + 1) % self.first_cpus.len()]),
                 bound_to,
                 slice: 0,
                 ran: 0,
@@ -138,6 +171,7 @@ impl World {
                 done: 0,
                 position: (0, 0),
                 direct: None,
+                memory: program.memory(thread),
             });
             self.scheduler
                 .enable(&self.kernel, *tasks.last().expect("just added"));
@@ -192,6 +226,7 @@ impl World {
         Outcome {
             programs: self.tasks.iter().map(program).collect(),
             idle: idled as f64 / (now.max(1) as f64 * self.kernel.cpus.len() as f64),
+            joules: self.kernel.hardware.joules(now),
             nr_events: self.nr_events,
             nr_switches: self.nr_switches,
         }
@@ -423,6 +458,7 @@ impl World {
         let Some(next) = next else {
             self.kernel.idle.add(cpu);
             state.idle_since.get_or_insert(now);
+            self.kernel.occupy(cpu);
             return;
         };
         self.kernel.idle.remove(cpu);
@@ -436,9 +472,10 @@ impl World {
         if prev != Some(next) {
             self.nr_switches += 1;
             task.arrived = now;
-            state.progress_from = state.progress_from.max(now)
-                + work(self.kernel.costs.switch_ns).div_ceil(u64::from(state.capacity));
+            self.kernel.occupy(cpu);
+            self.kernel.delay(cpu, self.kernel.costs.switch_ns);
         }
+        let state = &mut self.kernel.cpus[cpu];
         if !std::mem::replace(&mut state.is_ticking, true) {
             let period = self.kernel.costs.tick_period_ns;
             self.kernel

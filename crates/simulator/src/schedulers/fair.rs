@@ -3,8 +3,9 @@
 //!
 //! Modelled: a queue for each CPU, virtual deadlines with eligibility by lag, protection of who runs until its slice is
 //! used (RUN_TO_PARITY), which ends it to the microsecond (HRTICK, on by default in Linux 7.2), lag kept over sleep,
-//! wake-ups onto the CPU that a task ran on or an idle one, balancing by CPUs that go idle and by idle ones at the ticks of
-//! busy ones (nohz). All CPUs are one domain. Not modelled: groups, packages, capacities, migration costs, delayed dequeue.
+//! wake-ups onto the CPU that a task ran on or an idle one, of an idle core first where it knows of cores, balancing by CPUs
+//! that go idle and by idle ones at the ticks of busy ones (nohz). All CPUs are one domain. Not modelled: groups, packages,
+//! capacities, migration costs, delayed dequeue, and running tasks that are pulled off a shared core (`group_smt_balance`).
 
 use std::cmp::Reverse;
 
@@ -168,6 +169,18 @@ impl Fair {
     }
 }
 
+/// `select_idle_sibling()`: the CPU that it ran on if that is idle, even beside a busy sibling, else one of an idle core
+/// (`select_idle_core()`), else any. One that has just begun goes to an idle core first (`sched_balance_find_dst_cpu()`).
+fn select_idle(kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
+    if kernel.tasks[task].ran == 0 {
+        return kernel.select_idle(task, prev);
+    }
+    if kernel.may_run(task, prev) && kernel.claim_idle(prev) {
+        return Some(prev);
+    }
+    kernel.claim_any_idle(task)
+}
+
 impl Scheduler for Fair {
     fn enable(&mut self, kernel: &Kernel, task: TaskIndex) {
         self.entities.push(Entity {
@@ -177,7 +190,7 @@ impl Scheduler for Fair {
     }
 
     fn select_cpu(&mut self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> CpuIndex {
-        let Some(cpu) = kernel.select_idle(task, prev) else {
+        let Some(cpu) = select_idle(kernel, task, prev) else {
             return prev;
         };
         // It starts afresh where nobody else is.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Our scheduler: the decisions of `policy/`, asked for as `crates/scheduler/src/bpf` asks for them.
 //!
-//! The hooks here have the names and the order of those in `main.bpf.c`, `state.bpf.h`, `rotation.bpf.h` and `speed.bpf.h`, where
-//! the reasons stand. A decision that is taken here and not in `policy/` is a fault.
+//! The hooks here have the names and the order of those in `main.bpf.c`, `state.bpf.h`, `rotation.bpf.h`, `smt.bpf.h` and
+//! `speed.bpf.h`, where the reasons stand. A decision that is taken here and not in `policy/` is a fault.
 
 use threadwise_policy::{
-    Class, Group, Place as Spot, Run, Task, Tunables, faster_than_slowest, is_faster, makes_room,
+    Class, Group, Place as Spot, Run, Seat, Task, Tunables, faster_than_slowest, is_faster, makes_room,
     may_preempt, phase_began, phase_ended, stamp, turn_is_over, victim_scan,
 };
 
@@ -21,6 +21,8 @@ const ROTATION_CPUS: usize = 16;
 const ROTATION_MAX_NS: Ns = 4_000_000;
 /// Faster CPUs that one decision looks at (`TW_FASTER_SCAN`).
 const FASTER_SCAN: usize = 16;
+/// Idle CPUs that one wake-up looks at (`TW_IDLE_SCAN`).
+const IDLE_SCAN: usize = 64;
 
 /// Slower CPUs that a fast one looks at (`TW_CALL_SCAN`).
 const CALL_SCAN: usize = 16;
@@ -31,7 +33,7 @@ struct TaskContext {
     vtime: u64,
     charged_ns: Ns,
     nr_sleeps: u64,
-    /// The faster CPU that it leaves a slow one for, and whether that has to be taken.
+    /// The better CPU that it leaves its own for, and whether that has to be taken.
     leaves_for: Option<(CpuIndex, bool)>,
 }
 
@@ -67,6 +69,9 @@ pub struct Threadwise {
     /// The faster CPU to which each was asked to send its task, and whose task it is to have in exchange.
     called_to: Vec<Option<CpuIndex>>,
     swaps_with: Vec<Option<CpuIndex>>,
+    /// Whether CPUs share cores, and whether the kernel does not know which.
+    has_smt: bool,
+    hidden_smt: bool,
     vtime_now: u64,
     tasks_wait: bool,
     senior: Option<usize>,
@@ -75,8 +80,19 @@ pub struct Threadwise {
 }
 
 impl Threadwise {
-    /// For the kernel's CPUs, whose capacities it knows.
+    /// For the kernel's CPUs, whose capacities it knows, and of whose cores what the kernel does.
     pub fn new(kernel: &mut Kernel, tun: Tunables) -> Self {
+        let has_smt = kernel.knows_cores();
+        Self::of(kernel, tun, has_smt)
+    }
+
+    /// The same, told by `--machine` which CPUs share a core, whether the kernel knows or not.
+    pub fn told(kernel: &mut Kernel, tun: Tunables) -> Self {
+        let has_smt = (0..kernel.cpus.len()).any(|cpu| kernel.core_of(cpu).len() > 1);
+        Self::of(kernel, tun, has_smt)
+    }
+
+    fn of(kernel: &mut Kernel, tun: Tunables, has_smt: bool) -> Self {
         let nr = kernel.cpus.len();
         let capacities: Vec<u32> = kernel.cpus.iter().map(|cpu| cpu.capacity).collect();
         Self {
@@ -89,12 +105,18 @@ impl Threadwise {
             faster: faster_than_slowest(&capacities),
             called_to: vec![None; nr],
             swaps_with: vec![None; nr],
+            has_smt,
+            hidden_smt: has_smt && !kernel.knows_cores(),
             vtime_now: 0,
             tasks_wait: false,
             senior: None,
             senior_since: 0,
             rotation: Rotation::default(),
         }
+    }
+
+    fn cpus_differ(&self) -> bool {
+        !self.faster.is_empty() || self.has_smt
     }
 
     fn free_slice(&self) -> Ns {
@@ -271,6 +293,119 @@ impl Threadwise {
             self.called_to[cpu] = running.map(|_| fast);
             kernel.kick_preempt(cpu);
         }
+    }
+
+    /// Whether anything runs on the other hardware threads of the CPU's core, and whether that is serial.
+    fn look_at_core(&self, kernel: &Kernel, cpu: CpuIndex) -> (bool, bool) {
+        let others = kernel.core_of(cpu).iter().filter(|&&other| other != cpu);
+        others
+            .filter(|&&other| !kernel.is_idle(other))
+            .fold((false, false), |(_, serial), &other| {
+                let runs_serial = |task| self.class_of(kernel, task) == Class::Serial;
+                (
+                    true,
+                    serial || kernel.cpus[other].running.is_some_and(runs_serial),
+                )
+            })
+    }
+
+    /// The best of the idle CPUs of less rank than `limit` for a task that ran on `prev`.
+    fn best_seat(&self, kernel: &Kernel, task: TaskIndex, prev: CpuIndex, limit: u32) -> Option<CpuIndex> {
+        let nr = kernel.cpus.len();
+        let first_of = |cpu: CpuIndex| kernel.core_of(cpu)[0];
+        let mut best: Option<(u32, CpuIndex)> = None;
+        for step in 0..nr.min(IDLE_SCAN) {
+            let cpu = (prev + step) % nr;
+            if !kernel.is_idle(cpu) || !kernel.may_run(task, cpu) {
+                continue;
+            }
+            let first = first_of(cpu);
+            let (shared, beside_serial) = self.look_at_core(kernel, cpu);
+            let seat = Seat {
+                shared,
+                beside_serial,
+                same_cpu: cpu == prev,
+                same_core: first == first_of(prev),
+                first: cpu == first || !kernel.may_run(task, first),
+            };
+            let Some(rank) = seat.rank().filter(|&rank| rank < limit) else {
+                continue;
+            };
+            if best.is_none_or(|(least, _)| rank < least) {
+                best = Some((rank, cpu));
+            }
+            if rank == Seat::BEST {
+                break;
+            }
+        }
+        best.map(|(_, cpu)| cpu)
+    }
+
+    fn claim_seat(
+        &self,
+        kernel: &mut Kernel,
+        task: TaskIndex,
+        prev: CpuIndex,
+        limit: u32,
+    ) -> Option<CpuIndex> {
+        let best = self.best_seat(kernel, task, prev, limit)?;
+        kernel.claim_idle(best).then_some(best)
+    }
+
+    /// Claims an idle CPU for a task that wakes up.
+    fn claim_idle(&self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
+        if self.hidden_smt
+            && let Some(seat) = self.claim_seat(kernel, task, prev, Seat::NONE)
+        {
+            return Some(seat);
+        }
+        if !self.has_smt && kernel.may_run(task, prev) && kernel.claim_idle(prev) {
+            return Some(prev);
+        }
+        kernel.select_idle(task, prev)
+    }
+
+    fn claim_whole_core(&self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
+        if self.hidden_smt {
+            self.claim_seat(kernel, task, prev, Seat::SHARED)
+        } else {
+            kernel.claim_idle_core(task)
+        }
+    }
+
+    /// An idle CPU for which a running task of this class leaves its own.
+    fn find_better_seat(
+        &self,
+        kernel: &mut Kernel,
+        task: TaskIndex,
+        class: Class,
+        cpu: CpuIndex,
+    ) -> Option<CpuIndex> {
+        let (shared, beside_serial) = self.look_at_core(kernel, cpu);
+        match class.leaves_seat_for(shared, beside_serial) {
+            Seat::BEST => None,
+            Seat::SHARED => self.claim_whole_core(kernel, task, cpu),
+            limit => self.claim_seat(kernel, task, cpu, limit),
+        }
+    }
+
+    /// A better CPU than this to which a task of this class goes, and whether it is taken from another.
+    fn find_better(
+        &self,
+        kernel: &mut Kernel,
+        task: TaskIndex,
+        class: Class,
+        cpu: CpuIndex,
+    ) -> Option<(CpuIndex, bool)> {
+        if !self.faster.is_empty() {
+            let here = kernel.cpus[cpu].capacity;
+            return self.find_faster(kernel, task, class, here);
+        }
+        if !self.has_smt {
+            return None;
+        }
+        self.find_better_seat(kernel, task, class, cpu)
+            .map(|better| (better, false))
     }
 
     /// The CPU whose running task this one takes over.
@@ -459,7 +594,7 @@ impl Threadwise {
 
 impl Scheduler for Threadwise {
     fn wants_last(&self) -> bool {
-        !self.faster.is_empty()
+        self.cpus_differ()
     }
 
     fn enable(&mut self, kernel: &Kernel, task: TaskIndex) {
@@ -482,7 +617,7 @@ impl Scheduler for Threadwise {
                 return cpu;
             }
         }
-        let Some(cpu) = kernel.select_idle(task, prev) else {
+        let Some(cpu) = self.claim_idle(kernel, task, prev) else {
             return prev;
         };
         kernel.insert_direct(task, self.free_slice(), false);
@@ -499,15 +634,14 @@ impl Scheduler for Threadwise {
         let direct = !why.sent_back;
         let swaps_with = self.swaps_with[cpu].take();
         if let Some(slow) = swaps_with.filter(|&slow| direct && !why.wakeup && kernel.may_run(index, slow)) {
-            return kernel.insert_local(index, slow, self.tun.slice_ns, false);
+            return kernel.insert_local(index, slow, self.free_slice(), false);
         }
-        if !self.faster.is_empty() && direct {
-            let faster = self.tasks[index].leaves_for.take().or_else(|| {
-                let here = kernel.cpus[cpu].capacity;
-                self.find_faster(kernel, index, task.class, here)
-            });
-            if let Some((faster, taken)) = faster.filter(|&(faster, _)| kernel.may_run(index, faster)) {
-                return kernel.insert_local(index, faster, self.tun.slice_ns, taken);
+        if self.cpus_differ() && direct {
+            // What it decided before it slept is stale.
+            let leaves_for = self.tasks[index].leaves_for.take().filter(|_| !why.wakeup);
+            let better = leaves_for.or_else(|| self.find_better(kernel, index, task.class, cpu));
+            if let Some((better, taken)) = better.filter(|&(better, _)| kernel.may_run(index, better)) {
+                return kernel.insert_local(index, better, self.free_slice(), taken);
             }
             if why.last {
                 return kernel.insert_local(index, cpu, self.tun.slice_ns, false);
@@ -537,22 +671,20 @@ impl Scheduler for Threadwise {
             return;
         };
         let mut task = self.charge(kernel, prev, false);
-        if !self.faster.is_empty() {
-            let here = kernel.cpus[cpu].capacity;
-            let called_to = self.called_to[cpu].take();
-            let leaves_for = self
-                .find_faster(kernel, prev, task.class, here)
-                .or_else(|| called_to.map(|fast| (fast, true)));
-            if let Some(leaves_for) = leaves_for {
-                if let (fast, true) = leaves_for {
-                    self.swaps_with[fast] = Some(cpu);
-                }
-                self.tasks[prev].leaves_for = Some(leaves_for);
-                if let (cpu, false) = leaves_for {
-                    kernel.kick(cpu);
-                }
-                return self.dispatch_idle(kernel, cpu);
+        // The kernel may not have enqueued it when it was to leave.
+        self.tasks[prev].leaves_for = None;
+        let called_to = self.called_to[cpu].take();
+        if self.cpus_differ()
+            && let Some(leaves_for) = self
+                .find_better(kernel, prev, task.class, cpu)
+                .or_else(|| called_to.map(|fast| (fast, true)))
+        {
+            self.tasks[prev].leaves_for = Some(leaves_for);
+            match leaves_for {
+                (better, true) => self.swaps_with[better] = Some(cpu),
+                (better, false) => kernel.kick(better),
             }
+            return self.dispatch_idle(kernel, cpu);
         }
         let other = self.next_queued(kernel.cpus.len(), cpu);
         let from = self.queue_before(kernel, prev, &mut task, cpu, other);

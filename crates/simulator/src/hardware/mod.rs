@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! How fast what runs on a CPU gets on, beside what runs on the others.
+//!
+//! A CPU's rate is a pure function of the machine and of who runs where: the CPU's capacity, shared with those that run in
+//! the same pipeline or core ([`pipelines`]), changed by how many cores of the package are busy ([`acceleration`]),
+//! less the time for which it waits for what its cache does not hold ([`cache`]) and for memory that others use too
+//! ([`bandwidth`]). What packages consume meanwhile is in [`power`]. Each of these can be switched off ([`Mechanism`]).
+//!
+//! When somebody comes or goes only the CPUs of the outermost group that this touches are looked at, and only those whose rate
+//! changes are accounted and expected anew. On a machine that shares nothing all of this is one comparison.
+//!
+//! All is as if it had always been so: a task that comes to a CPU finds its share of the cache filled.
+
+mod acceleration;
+mod bandwidth;
+mod cache;
+mod pipelines;
+mod power;
+
+use std::rc::Rc;
+
+use threadwise_machine::{CpuId, Machine, names};
+
+use crate::Ns;
+use crate::kernel::CpuIndex;
+use crate::program::Memory;
+use acceleration::accelerated;
+use bandwidth::{demand_mb_s, throttled};
+use cache::{Footprint, misses, stalled};
+use pipelines::Pipelines;
+use power::Meters;
+
+/// Work a nanosecond: [`RATE_ONE`] on the fastest CPU with nobody beside it.
+pub(crate) type Rate = u64;
+/// The fixed point of rates: 16 bits, six more than capacities have.
+pub(crate) const RATE_ONE: Rate = 1 << 16;
+
+/// The rate of a CPU of this capacity that shares nothing.
+pub(crate) fn rate_of(capacity: u32) -> Rate {
+    u64::from(capacity) * (RATE_ONE / u64::from(threadwise_policy::CAPACITY_ONE))
+}
+
+/// Something that the hardware shares, as far as the machine's file tells of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    /// Hardware threads share pipelines and cores. Without: each has one for itself.
+    Pipelines,
+    /// Tasks share last-level caches. Without: each has one for itself.
+    Caches,
+    /// Tasks share the memory's bandwidth. Without: it is endless.
+    Bandwidth,
+    /// Cores are slower the more of a package's are busy. Without: they are as fast as one alone.
+    Acceleration,
+    /// Packages consume power. Without: it is not counted.
+    Power,
+}
+
+/// A program's working set: that of one thread, or that of all.
+type FootprintId = (usize, Option<usize>);
+
+/// What is on a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Occupant {
+    #[default]
+    Nobody,
+    /// Somebody who leaves memory alone.
+    Runs,
+    /// Somebody who computes on this working set.
+    Uses(Memory, FootprintId),
+}
+
+impl Occupant {
+    /// A thread that computes.
+    pub(crate) fn computing(memory: Memory, program: usize, thread: usize) -> Self {
+        Self::Uses(memory, (program, (!memory.is_shared).then_some(thread)))
+    }
+
+    fn memory(self) -> Option<(Memory, FootprintId)> {
+        match self {
+            Self::Uses(memory, footprint) => Some((memory, footprint)),
+            Self::Nobody | Self::Runs => None,
+        }
+    }
+}
+
+/// A CPU, what is on it, and what that has of what is shared.
+#[derive(Clone, Debug)]
+struct Seat {
+    alone: Rate,
+    occupant: Occupant,
+    /// The share of accesses that miss the last-level cache, [`RATE_ONE`] for all.
+    miss: u64,
+    /// The rate if bandwidth were endless, and the bandwidth that it would take.
+    wanted: Rate,
+    demand_mb_s: u64,
+    rate: Rate,
+}
+
+/// A level of the machine.
+#[derive(Debug)]
+struct Groups {
+    /// By CPU.
+    of: Vec<usize>,
+    members: Vec<Vec<CpuIndex>>,
+}
+
+impl Groups {
+    fn of_level(machine: &Machine, level: &str) -> Self {
+        let of = |id: CpuId| machine.group_of(level, id).unwrap_or(0);
+        let of: Vec<usize> = machine.cpus().iter().map(|cpu| of(cpu.id)).collect();
+        let mut members = vec![Vec::new(); of.iter().max().map_or(1, |last| last + 1)];
+        for (cpu, &group) in of.iter().enumerate() {
+            members[group].push(cpu);
+        }
+        Self { of, members }
+    }
+}
+
+/// Memory behind last-level caches.
+#[derive(Clone, Debug)]
+struct MemoryModel {
+    latency_ns: u64,
+    /// The level whose CPUs share the bandwidth, and that.
+    shared_at: usize,
+    bandwidth_mb_s: Option<u64>,
+    /// What is wanted of it, by group.
+    demand_mb_s: Vec<u64>,
+    /// The size of the cache of each group of the level `llc`, where it is known.
+    caches: Vec<Option<u64>>,
+    shares_caches: bool,
+}
+
+/// A machine and who runs on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Hardware {
+    /// Whether anything depends on who runs where.
+    is_plain: bool,
+    seats: Vec<Seat>,
+    /// The machine's levels, outermost first; the last is that of single CPUs.
+    levels: Vec<Rc<Groups>>,
+    package: usize,
+    llc: usize,
+    core: usize,
+    pipelines: Pipelines,
+    memory: Option<MemoryModel>,
+    acceleration_mhz: Vec<u32>,
+    meters: Option<Meters>,
+    /// CPUs that run, by core; cores of which one does, by package.
+    running_in_core: Vec<u32>,
+    busy_cores: Vec<usize>,
+    changed: Vec<(CpuIndex, Rate)>,
+}
+
+impl Hardware {
+    pub(crate) fn new(machine: &Machine) -> Self {
+        let at = |name: &str| machine.levels().iter().position(|level| level.name() == name);
+        let position = |name: &str| at(name).expect("every machine has packages, caches, cores and CPUs");
+        let levels: Vec<Rc<Groups>> = machine
+            .levels()
+            .iter()
+            .map(|level| Rc::new(Groups::of_level(machine, level.name())))
+            .collect();
+        let known = machine.hardware();
+        let memory = known.memory.as_ref().map(|memory| {
+            let shared_at = position(&memory.level);
+            MemoryModel {
+                latency_ns: u64::from(memory.latency_ns),
+                shared_at,
+                bandwidth_mb_s: memory.bandwidth_mb_s.map(u64::from),
+                demand_mb_s: vec![0; levels[shared_at].members.len()],
+                caches: cache::sizes(machine),
+                shares_caches: true,
+            }
+        });
+        let seat = |cpu: &threadwise_machine::Cpu| Seat {
+            alone: rate_of(cpu.capacity),
+            occupant: Occupant::Nobody,
+            miss: 0,
+            wanted: 0,
+            demand_mb_s: 0,
+            rate: rate_of(cpu.capacity),
+        };
+        let mut hardware = Self {
+            is_plain: true,
+            seats: machine.cpus().iter().map(seat).collect(),
+            package: position(names::PACKAGE),
+            llc: position(names::LLC),
+            core: position(names::CORE),
+            pipelines: Pipelines::new(machine),
+            memory,
+            acceleration_mhz: known.acceleration_mhz.clone(),
+            meters: known.power.map(|power| Meters::new(power, machine)),
+            running_in_core: vec![0; machine.nr_cores()],
+            busy_cores: vec![0; machine.nr_packages()],
+            levels,
+            changed: Vec::new(),
+        };
+        hardware.is_plain = hardware.has_nothing();
+        hardware
+    }
+
+    fn has_nothing(&self) -> bool {
+        self.pipelines.is_empty()
+            && self.memory.is_none()
+            && self.acceleration_mhz.is_empty()
+            && self.meters.is_none()
+    }
+
+    /// Does without one of its mechanisms. Nobody runs yet.
+    pub(crate) fn switch_off(&mut self, mechanism: Mechanism) {
+        match mechanism {
+            Mechanism::Pipelines => self.pipelines = Pipelines::default(),
+            Mechanism::Acceleration => self.acceleration_mhz.clear(),
+            Mechanism::Power => self.meters = None,
+            Mechanism::Caches => {
+                if let Some(memory) = &mut self.memory {
+                    memory.shares_caches = false;
+                }
+            }
+            Mechanism::Bandwidth => {
+                if let Some(memory) = &mut self.memory {
+                    memory.bandwidth_mb_s = None;
+                }
+            }
+        }
+        self.is_plain = self.has_nothing();
+    }
+
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Puts somebody or nobody onto a CPU; those whose rate that changes, and their rates. [`Self::done_with`] takes the
+    /// list back.
+    pub(crate) fn occupy(&mut self, cpu: CpuIndex, occupant: Occupant, now: Ns) -> Vec<(CpuIndex, Rate)> {
+        let mut changed = std::mem::take(&mut self.changed);
+        let before = std::mem::replace(&mut self.seats[cpu].occupant, occupant);
+        if before == occupant {
+            return changed;
+        }
+        let mut touched = self.levels.len() - 1;
+        if (before == Occupant::Nobody) != (occupant == Occupant::Nobody) {
+            touched = touched.min(self.starts_or_ends(cpu, occupant != Occupant::Nobody, now));
+        }
+        if self.memory.is_some() && before.memory() != occupant.memory() {
+            touched = touched.min(self.llc);
+            self.share_cache(self.levels[self.llc].of[cpu]);
+        }
+        self.share(touched, self.levels[touched].of[cpu], &mut changed);
+        changed
+    }
+
+    pub(crate) fn done_with(&mut self, mut changed: Vec<(CpuIndex, Rate)>) {
+        changed.clear();
+        self.changed = changed;
+    }
+
+    /// A CPU begins or ceases to run; the outermost level of which that touches others.
+    fn starts_or_ends(&mut self, cpu: CpuIndex, starts: bool, now: Ns) -> usize {
+        let mut touched = self.pipelines.change(cpu, starts, self.levels.len() - 1);
+        let core = &mut self.running_in_core[self.levels[self.core].of[cpu]];
+        let was_busy = *core > 0;
+        *core = if starts { *core + 1 } else { *core - 1 };
+        if was_busy == (*core > 0) {
+            return touched;
+        }
+        let package = self.levels[self.package].of[cpu];
+        let before = self.busy_cores[package];
+        let nr_busy = if starts { before + 1 } else { before - 1 };
+        self.busy_cores[package] = nr_busy;
+        if let Some(meters) = &mut self.meters {
+            meters.change(package, nr_busy, now, &self.acceleration_mhz);
+        }
+        let speed = |nr_busy| accelerated(RATE_ONE, &self.acceleration_mhz, nr_busy);
+        if speed(before) != speed(nr_busy) {
+            touched = touched.min(self.package);
+        }
+        touched
+    }
+
+    /// Shares a last-level cache out anew to those that use it.
+    fn share_cache(&mut self, llc: usize) {
+        let Some(memory) = &self.memory else { return };
+        let members = &self.levels[self.llc].members[llc];
+        let seats = &mut self.seats;
+        let footprint = |cpu: CpuIndex, seats: &[Seat]| {
+            let (memory, id) = seats[cpu].occupant.memory()?;
+            Some((
+                cpu,
+                Footprint {
+                    id,
+                    bytes: memory.working_set_bytes,
+                    accesses: u64::from(memory.accesses_per_us),
+                },
+            ))
+        };
+        let users: Vec<(CpuIndex, Footprint)> =
+            members.iter().filter_map(|&cpu| footprint(cpu, seats)).collect();
+        let capacity = memory.caches[llc];
+        if memory.shares_caches {
+            let footprints: Vec<Footprint> = users.iter().map(|&(_, footprint)| footprint).collect();
+            for (&(cpu, _), miss) in users.iter().zip(misses(&footprints, capacity)) {
+                seats[cpu].miss = miss;
+            }
+        } else {
+            for &(cpu, footprint) in &users {
+                seats[cpu].miss = misses(&[footprint], capacity)[0];
+            }
+        }
+    }
+
+    /// Brings the rates of a group up to date, and of those that share bandwidth with it.
+    fn share(&mut self, level: usize, group: usize, changed: &mut Vec<(CpuIndex, Rate)>) {
+        for nr in 0..self.levels[level].members[group].len() {
+            let cpu = self.levels[level].members[group][nr];
+            if self.seats[cpu].occupant == Occupant::Nobody {
+                self.want(cpu, 0, 0);
+                continue;
+            }
+            let (wanted, demand_mb_s) = self.wanted(cpu);
+            self.want(cpu, wanted, demand_mb_s);
+            if self.seats[cpu].demand_mb_s == 0 {
+                self.set_rate(cpu, wanted, changed);
+            }
+        }
+        let Some(memory) = &self.memory else { return };
+        let mut domains: Vec<usize> = self.levels[level].members[group]
+            .iter()
+            .map(|&cpu| self.levels[memory.shared_at].of[cpu])
+            .collect();
+        domains.sort_unstable();
+        domains.dedup();
+        for domain in domains {
+            self.share_bandwidth(domain, changed);
+        }
+    }
+
+    /// A CPU's rate if bandwidth were endless, and the bandwidth that it would take.
+    fn wanted(&self, cpu: CpuIndex) -> (Rate, u64) {
+        let seat = &self.seats[cpu];
+        let shared = self.pipelines.share(seat.alone, cpu);
+        let nr_busy = self.busy_cores[self.levels[self.package].of[cpu]];
+        let speed = accelerated(shared, &self.acceleration_mhz, nr_busy).max(1);
+        match (&self.memory, seat.occupant) {
+            (Some(model), Occupant::Uses(memory, _)) => {
+                let wanted = stalled(speed, memory.accesses_per_us, seat.miss, model.latency_ns);
+                (wanted, demand_mb_s(wanted, memory.accesses_per_us, seat.miss))
+            }
+            _ => (speed, 0),
+        }
+    }
+
+    fn want(&mut self, cpu: CpuIndex, wanted: Rate, demand_mb_s: u64) {
+        let seat = &mut self.seats[cpu];
+        seat.wanted = wanted;
+        let before = std::mem::replace(&mut seat.demand_mb_s, demand_mb_s);
+        if let Some(memory) = &mut self.memory {
+            let domain = self.levels[memory.shared_at].of[cpu];
+            memory.demand_mb_s[domain] = memory.demand_mb_s[domain] - before + demand_mb_s;
+        }
+    }
+
+    /// Those of a domain that want bandwidth get what there is of it.
+    fn share_bandwidth(&mut self, domain: usize, changed: &mut Vec<(CpuIndex, Rate)>) {
+        let Some(memory) = &self.memory else { return };
+        let limit = memory
+            .bandwidth_mb_s
+            .filter(|&limit| memory.demand_mb_s[domain] > limit);
+        let users: Vec<CpuIndex> = self.levels[memory.shared_at].members[domain]
+            .iter()
+            .copied()
+            .filter(|&cpu| self.seats[cpu].demand_mb_s > 0)
+            .collect();
+        let rates: Vec<Rate> = match limit {
+            None => users.iter().map(|&cpu| self.seats[cpu].wanted).collect(),
+            Some(limit) => {
+                let wants: Vec<(Rate, u64)> = users
+                    .iter()
+                    .map(|&cpu| (self.seats[cpu].wanted, self.seats[cpu].demand_mb_s))
+                    .collect();
+                throttled(&wants, limit)
+            }
+        };
+        for (cpu, rate) in users.into_iter().zip(rates) {
+            self.set_rate(cpu, rate, changed);
+        }
+    }
+
+    fn set_rate(&mut self, cpu: CpuIndex, rate: Rate, changed: &mut Vec<(CpuIndex, Rate)>) {
+        if std::mem::replace(&mut self.seats[cpu].rate, rate) != rate {
+            changed.push((cpu, rate));
+        }
+    }
+
+    /// The rate of each CPU that runs, computed as if all had come one after the other just now: what it must be.
+    pub(crate) fn rates_anew(&self, occupants: &[Occupant]) -> Vec<Option<Rate>> {
+        let mut fresh = self.clone();
+        fresh.meters = None;
+        for cpu in 0..occupants.len() {
+            let changed = fresh.occupy(cpu, Occupant::Nobody, 0);
+            fresh.done_with(changed);
+        }
+        for (cpu, &occupant) in occupants.iter().enumerate() {
+            let changed = fresh.occupy(cpu, occupant, 0);
+            fresh.done_with(changed);
+        }
+        let runs = |cpu: usize| (occupants[cpu] != Occupant::Nobody).then_some(fresh.seats[cpu].rate);
+        (0..occupants.len()).map(runs).collect()
+    }
+
+    /// What each package has consumed up to now, in joules; empty where the machine's file gives no power figures.
+    pub(crate) fn joules(&self, now: Ns) -> Vec<f64> {
+        self.meters
+            .as_ref()
+            .map_or_else(Vec::new, |meters| meters.joules(now))
+    }
+}
+
+/// Gives each what it wants, or, where that is more than there is, as much for each unit of weight, but to nobody more than
+/// it wants (weighted max-min fairness: Bertsekas and Gallager, Data Networks, 1992, section 6.5.2).
+///
+/// `wants` are amounts and weights above 0. What integer division leaves over nobody gets.
+fn share_out(wants: &[(u64, u64)], there_is: u64) -> Vec<u64> {
+    let mut order: Vec<usize> = (0..wants.len()).collect();
+    // Who wants least for its weight first; cross products compare the quotients exactly.
+    order.sort_by(|&a, &b| {
+        let product = |x: usize, y: usize| u128::from(wants[x].0) * u128::from(wants[y].1);
+        product(a, b).cmp(&product(b, a)).then(a.cmp(&b))
+    });
+    let mut left = there_is;
+    let mut weights: u128 = wants.iter().map(|&(_, weight)| u128::from(weight)).sum();
+    let mut given = vec![0; wants.len()];
+    for nr in order {
+        let (wanted, weight) = wants[nr];
+        let fair = (u128::from(left) * u128::from(weight) / weights) as u64;
+        given[nr] = wanted.min(fair);
+        left -= given[nr];
+        weights -= u128::from(weight);
+    }
+    given
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Idle CPUs, as sched_ext keeps them (kernel/sched/ext_idle.c): where the kernel knows which CPUs share a core, it also knows
+//! of which cores all are idle, and looks there first.
+
+use crate::kernel::CpuIndex;
+use crate::mask::CpuMask;
+
+/// CPUs that have nothing to do and that nobody has claimed.
+#[derive(Clone, Debug)]
+pub(crate) struct Idle {
+    cpus: CpuMask,
+    /// Those of which the whole core is idle, where cores are known.
+    whole: Option<CpuMask>,
+    /// By CPU, those of its core.
+    cores: Vec<Vec<CpuIndex>>,
+    cursor: CpuIndex,
+}
+
+impl Idle {
+    /// All are idle. `cores` has for each CPU those of its core; the kernel knows it if `knows_cores`.
+    pub(crate) fn all(cores: Vec<Vec<CpuIndex>>, knows_cores: bool) -> Self {
+        let mut cpus = CpuMask::none(cores.len());
+        (0..cores.len()).for_each(|cpu| cpus.add(cpu));
+        Self {
+            whole: knows_cores.then(|| cpus.clone()),
+            cpus,
+            cores,
+            cursor: 0,
+        }
+    }
+
+    /// Whether the kernel knows which CPUs share a core.
+    pub(crate) fn knows_cores(&self) -> bool {
+        self.whole.is_some()
+    }
+
+    /// The CPUs of its core, which the kernel may not know.
+    pub(crate) fn core_of(&self, cpu: CpuIndex) -> &[CpuIndex] {
+        &self.cores[cpu]
+    }
+
+    pub(crate) fn has(&self, cpu: CpuIndex) -> bool {
+        self.cpus.has(cpu)
+    }
+
+    pub(crate) fn add(&mut self, cpu: CpuIndex) {
+        self.cpus.add(cpu);
+        if let Some(whole) = &mut self.whole
+            && self.cores[cpu].iter().all(|&other| self.cpus.has(other))
+        {
+            self.cores[cpu].iter().for_each(|&other| whole.add(other));
+        }
+    }
+
+    /// Whether it was there.
+    pub(crate) fn remove(&mut self, cpu: CpuIndex) -> bool {
+        if let Some(whole) = &mut self.whole {
+            for &other in &self.cores[cpu] {
+                whole.remove(other);
+            }
+        }
+        self.cpus.remove(cpu)
+    }
+
+    /// Claims this CPU if its whole core is idle; never where cores are not known.
+    pub(crate) fn claim_if_whole(&mut self, cpu: CpuIndex) -> bool {
+        self.whole.as_ref().is_some_and(|whole| whole.has(cpu)) && self.remove(cpu)
+    }
+
+    /// Claims a CPU of an idle core, each time from where it found the last.
+    pub(crate) fn claim_whole(&mut self) -> Option<CpuIndex> {
+        let found = self.whole.as_ref()?.next(self.cursor, None)?;
+        Some(self.claim(found))
+    }
+
+    /// Claims any, of an idle core if there is one.
+    pub(crate) fn claim_any(&mut self) -> Option<CpuIndex> {
+        if let Some(found) = self.claim_whole() {
+            return Some(found);
+        }
+        let found = self.cpus.next(self.cursor, None)?;
+        Some(self.claim(found))
+    }
+
+    fn claim(&mut self, cpu: CpuIndex) -> CpuIndex {
+        self.remove(cpu);
+        self.cursor = (cpu + 1) % self.cores.len();
+        cpu
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two_cores(knows_cores: bool) -> Idle {
+        Idle::all(vec![vec![0, 1], vec![0, 1], vec![2, 3], vec![2, 3]], knows_cores)
+    }
+
+    #[test]
+    fn whole_cores_come_first() {
+        let mut idle = two_cores(true);
+        let claimed: Vec<_> = std::iter::from_fn(|| idle.claim_any()).collect();
+        assert_eq!(claimed, [0, 2, 3, 1]);
+        idle.add(3);
+        assert!(!idle.claim_if_whole(3) && idle.claim_whole().is_none());
+        idle.add(2);
+        assert!(idle.claim_if_whole(3) && !idle.claim_if_whole(2) && idle.remove(2));
+    }
+
+    #[test]
+    fn who_does_not_know_cores_takes_siblings() {
+        let mut idle = two_cores(false);
+        let claimed: Vec<_> = std::iter::from_fn(|| idle.claim_any()).collect();
+        assert_eq!(claimed, [0, 1, 2, 3]);
+        idle.add(0);
+        idle.add(1);
+        assert!(!idle.claim_if_whole(0) && idle.claim_whole().is_none());
+    }
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Worlds whose programs share hardware: what they get of it, what that costs, and who keeps out of whose way.
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+use threadwise_machine::Machine;
+use threadwise_policy::Tunables;
+use threadwise_simulator::check::Checker;
+use threadwise_simulator::kernel::CpuIndex;
+use threadwise_simulator::schedulers::{Fair, RoundRobin, Threadwise};
+use threadwise_simulator::{Costs, Mechanism, Memory, Ns, Outcome, Program, Step, Synthetic, World};
+use threadwise_workload::synthetic::Wait;
+
+const MS: Ns = 1_000_000;
+const SECOND: Ns = 1_000 * MS;
+
+/// One thread that computes for so long and is gone.
+struct Burn {
+    ns: Ns,
+    memory: Memory,
+    begun: bool,
+}
+
+impl Program for Burn {
+    fn nr_threads(&self) -> usize {
+        1
+    }
+
+    fn next(&mut self, _thread: usize) -> Step {
+        if std::mem::replace(&mut self.begun, true) {
+            Step::Exit
+        } else {
+            Step::Compute(self.ns)
+        }
+    }
+
+    fn memory(&self, _thread: usize) -> Memory {
+        self.memory
+    }
+}
+
+fn machine(spec: &str) -> Machine {
+    Machine::load(spec).unwrap()
+}
+
+/// The machine of a file with this text.
+fn described(text: &str) -> Machine {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.toml");
+    std::fs::write(&path, format!("name = \"m\"\n{text}")).unwrap();
+    machine(path.to_str().unwrap())
+}
+
+/// A world whose tasks, each of the same work, are bound to these CPUs.
+fn bound(machine: &Machine, off: &[Mechanism], memory: Memory, cpus: &[CpuIndex]) -> World {
+    let mut world = World::new(machine, Costs::FREE, |kernel| RoundRobin::new(kernel, MS));
+    for &mechanism in off {
+        world.switch_off(mechanism);
+    }
+    world.check(Checker {
+        idle_bound: 5 * MS,
+        wait_bound: SECOND,
+    });
+    for &cpu in cpus {
+        let burn = Burn {
+            ns: SECOND,
+            memory,
+            begun: false,
+        };
+        world.start(Box::new(burn), 100, Some(cpu));
+    }
+    world
+}
+
+/// The work of each task in half a second, over that of a CPU that nobody shares.
+fn speeds(machine: &Machine, off: &[Mechanism], memory: Memory, cpus: &[CpuIndex]) -> Vec<f64> {
+    let mut world = bound(machine, off, memory, cpus);
+    world.run_until(SECOND / 2).unwrap();
+    let programs = world.outcome().programs;
+    programs
+        .iter()
+        .map(|program| program.work_ns / (SECOND / 2) as f64)
+        .collect()
+}
+
+fn near(found: &[f64], expected: &[f64]) {
+    let close = |(found, expected): (&f64, &f64)| (found - expected).abs() < 1e-4;
+    assert!(
+        found.len() == expected.len() && found.iter().zip(expected).all(close),
+        "{found:?}, not {expected:?}"
+    );
+}
+
+#[test]
+fn siblings_share_a_core_from_when_they_come_until_they_go() {
+    let smt = machine("core:2 pu:2");
+    let none = Memory::default();
+    near(&speeds(&smt, &[], none, &[0, 1, 2]), &[0.62, 0.62, 1.0]);
+    near(
+        &speeds(&smt, &[Mechanism::Pipelines], none, &[0, 1, 2]),
+        &[1.0; 3],
+    );
+    // One has a second of work, the other half of one: it is gone after 0.5 / 0.62 s, and what is left is done alone.
+    let mut world = World::new(&smt, Costs::FREE, |kernel| RoundRobin::new(kernel, MS));
+    for (cpu, ns) in [(0, SECOND), (1, SECOND / 2)] {
+        let burn = Burn {
+            ns,
+            memory: none,
+            begun: false,
+        };
+        world.start(Box::new(burn), 100, Some(cpu));
+    }
+    let (gone, done) = (0.5 / 0.62, 0.5 / 0.62 + 0.5);
+    for (at, work) in [(gone, 0.5), (done - 0.001, 0.999), (done + 0.001, 1.0)] {
+        world.run_until((at * 1e9) as Ns).unwrap();
+        near(&[world.outcome().programs[0].work_ns / 1e9], &[work]);
+    }
+}
+
+#[test]
+fn two_working_sets_in_one_cache_are_slower_than_in_two() {
+    // multicore-scheduling, Table 1: two tasks on cores that share an L2, or on others. Each reads 3 MB, of which 2 are there.
+    let quads = machine("two-quads");
+    let memory = Memory {
+        working_set_bytes: 3 << 20,
+        accesses_per_us: 6,
+        is_shared: false,
+    };
+    // A third of 6 accesses misses, for 100 ns each: 1.2 us for a microsecond of work.
+    near(&speeds(&quads, &[], memory, &[0, 1]), &[1.0 / 1.2; 2]);
+    near(&speeds(&quads, &[], memory, &[0, 2]), &[1.0; 2]);
+    near(&speeds(&quads, &[Mechanism::Caches], memory, &[0, 1]), &[1.0; 2]);
+    // Who has no locality is as fast anywhere (IMDS).
+    let stream = Memory {
+        working_set_bytes: 1 << 40,
+        ..memory
+    };
+    let (same, apart) = (
+        speeds(&quads, &[], stream, &[0, 1]),
+        speeds(&quads, &[], stream, &[0, 2]),
+    );
+    near(&same, &[1.0 / 1.6; 2]);
+    near(&apart, &same);
+}
+
+#[test]
+fn memory_has_a_limit_that_packages_do_not_share() {
+    let quads = machine("two-quads");
+    let stream = Memory {
+        working_set_bytes: 1 << 40,
+        accesses_per_us: 200,
+        is_shared: false,
+    };
+    // 21 us for a microsecond of work with its 200 lines of 64 bytes: 609.5 MB/s.
+    near(
+        &speeds(&quads, &[], stream, &[0, 1, 2, 3]),
+        &[1.0 / (1.0 * 3000.0 / 2666.0 + 20.0); 4],
+    );
+    let slow = described(
+        "topology = \"package:2 l2:1(size=4MB) core:2 pu:1\"\nmemory = { latency_ns = 100, bandwidth_mb_s = 900 }\n",
+    );
+    let found = speeds(&slow, &[], stream, &[0, 1, 2]);
+    near(
+        &found,
+        &[450.0 / 609.52 / 21.0, 450.0 / 609.52 / 21.0, 1.0 / 21.0],
+    );
+    near(
+        &speeds(&slow, &[Mechanism::Bandwidth], stream, &[0, 1, 2]),
+        &[1.0 / 21.0; 3],
+    );
+}
+
+/// When the four tasks are done, and what the machine has consumed then and after two seconds, in joules.
+fn four_tasks(off: &[Mechanism], cpus: [CpuIndex; 4]) -> (f64, f64, Outcome) {
+    let mut world = bound(&machine("two-quads"), off, Memory::default(), &cpus);
+    let mut now = 0;
+    let is_done = |outcome: &Outcome| {
+        outcome
+            .programs
+            .iter()
+            .all(|program| program.work_ns >= SECOND as f64)
+    };
+    while !is_done(&world.outcome()) {
+        now += MS / 10;
+        world.run_until(now).unwrap();
+    }
+    let joules = world.outcome().joules.iter().sum();
+    world.run_until(2 * SECOND).unwrap();
+    (now as f64 / 1e9, joules, world.outcome())
+}
+
+#[test]
+fn packing_saves_energy_and_spreading_saves_time() {
+    // multicore-scheduling, Figs. 5 and 6: four tasks on four L2s, and on the four cores of one package.
+    let (spread_s, spread_j, spread) = four_tasks(&[], [0, 2, 4, 6]);
+    let (packed_s, packed_j, packed) = four_tasks(&[], [0, 1, 2, 3]);
+    // At 3 GHz, and at 2.666.
+    near(&[spread_s, packed_s], &[1.0, 1.1253]);
+    // A core at 3 GHz takes 24 * (3000 / 2666)^3 W, 34.197. Spread: two packages of 24 + 2 * 34.197 + 2 * 6 W for a second.
+    // Packed: 24 + 4 * 24 and, for the idle one, 16 W.
+    near(&[spread_j / 208.788, packed_j / (136.0 * 1.1253)], &[1.0, 1.0]);
+    // Until both have been done for a while: with 16 W for each idle package.
+    near(
+        &[
+            spread.joules.iter().sum::<f64>() / (208.788 + 32.0),
+            packed.joules.iter().sum::<f64>() / (136.0 * 1.1253 + 32.0 * (2.0 - 1.1253)),
+        ],
+        &[1.0, 1.0],
+    );
+    assert!(spread_s < packed_s && packed_j < 0.75 * spread_j);
+    // Without acceleration spreading saves nothing.
+    let off = [Mechanism::Acceleration];
+    let (spread_s, _, _) = four_tasks(&off, [0, 2, 4, 6]);
+    let (packed_s, _, _) = four_tasks(&off, [0, 1, 2, 3]);
+    near(&[spread_s, packed_s], &[1.0, 1.0]);
+    assert!(four_tasks(&[Mechanism::Power], [0, 1, 2, 3]).2.joules.is_empty());
+}
+
+/// The work of a program of so many threads that are always parallel, in cores, for each of some seeds.
+fn parallel(spec: &str, threads: usize, scheduler: &str) -> Vec<f64> {
+    let machine = machine(spec);
+    let one = |seed: u64| {
+        let costs = Costs::of_lab(40);
+        let mut world = match scheduler {
+            "told" => World::new(&machine, costs, |kernel| {
+                Threadwise::told(kernel, Tunables::default())
+            }),
+            "ours" => World::new(&machine, costs, |kernel| {
+                Threadwise::new(kernel, Tunables::default())
+            }),
+            _ => World::new(&machine, costs, Fair::new),
+        };
+        world.scatter(seed);
+        let ratio = "inf:1".parse().unwrap();
+        let program = Synthetic::new(ratio, 20_000, 1_000, threads, Wait::Passive, seed);
+        world.start(Box::new(program), 100, None);
+        world.run_until(2 * SECOND).unwrap();
+        world.outcome().programs[0].work_ns / (2 * SECOND) as f64
+    };
+    (1..=8).map(one).collect()
+}
+
+#[test]
+fn whole_cores_come_first_for_who_knows_them() {
+    let least = |cores: &[f64]| cores.iter().copied().fold(f64::INFINITY, f64::min);
+    for (spec, scheduler) in [("smt-8-hidden", "told"), ("smt-8", "ours"), ("smt-8", "kernel")] {
+        for threads in [2, 4] {
+            let cores = parallel(spec, threads, scheduler);
+            assert!(
+                least(&cores) > 0.95 * threads as f64,
+                "{spec}, {scheduler}, {threads} threads: {cores:?}"
+            );
+        }
+        let all = parallel(spec, 8, scheduler);
+        assert!(
+            least(&all) > 4.6 && all.iter().all(|&cores| cores < 4.96),
+            "{all:?}"
+        );
+    }
+    // Who does not know them has luck or not: mostly somebody shares.
+    for scheduler in ["ours", "kernel"] {
+        let cores = parallel("smt-8-hidden", 4, scheduler);
+        assert!(least(&cores) < 3.0, "{scheduler}: {cores:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// Small worlds that share everything: rates are those of who runs beside whom, work is conserved, everybody has their turn.
+    #[test]
+    fn small_worlds_that_share_hold(
+        scheduler in 0usize..4,
+        hidden: bool,
+        programs in prop::collection::vec((0usize..5, 1usize..=4, any::<bool>(), any::<bool>()), 1..4),
+        seed: u64,
+    ) {
+        let machine = described(&format!(
+            "topology = \"package:2 l2:1(size=1MB) core:2 pu:2\"\nlab = {{ mips = 40, hides_smt = {hidden} }}\n\
+             memory = {{ latency_ns = 100, bandwidth_mb_s = 500 }}\nacceleration = {{ mhz = [3000, 2500] }}\n\
+             power = {{ package_active_mw = 9, package_idle_mw = 3, core_active_mw = 5, core_idle_mw = 1 }}\n"
+        ));
+        let costs = Costs::of_lab(100);
+        let mut world = match scheduler {
+            0 => World::new(&machine, costs, |kernel| Threadwise::told(kernel, Tunables::default())),
+            1 => World::new(&machine, costs, |kernel| Threadwise::new(kernel, Tunables::default())),
+            2 => World::new(&machine, costs, Fair::new),
+            _ => World::new(&machine, costs, |kernel| RoundRobin::new(kernel, MS)),
+        };
+        world.scatter(seed);
+        world.check(Checker { idle_bound: 5 * MS, wait_bound: 3 * SECOND });
+        for (index, &(kind, threads, active, reads)) in programs.iter().enumerate() {
+            let ratio = ["1:1", "4:1", "1:4", "inf:1", "1:inf"][kind].parse().unwrap();
+            let wait = if active { Wait::Active } else { Wait::Passive };
+            let inner = Synthetic::new(ratio, 200 << (index * 3), 1_000, threads, wait, seed.wrapping_add(index as u64));
+            let memory = Memory {
+                working_set_bytes: 300_000 << index,
+                accesses_per_us: if reads { 20 } else { 0 },
+                is_shared: active,
+            };
+            world.start(Box::new(Reads { inner, memory }), 100, None);
+        }
+        if let Err(wrong) = world.run_until(SECOND) {
+            prop_assert!(false, "{}: {}", scheduler, wrong);
+        }
+        let outcome = world.outcome();
+        prop_assert!(outcome.joules.iter().all(|&joules| joules >= 0.003 && joules <= 0.04), "{:?}", outcome.joules);
+    }
+}
+
+/// A program with a memory.
+struct Reads {
+    inner: Synthetic,
+    memory: Memory,
+}
+
+impl Program for Reads {
+    fn nr_threads(&self) -> usize {
+        self.inner.nr_threads()
+    }
+
+    fn next(&mut self, thread: usize) -> Step {
+        self.inner.next(thread)
+    }
+
+    fn memory(&self, _thread: usize) -> Memory {
+        self.memory
+    }
+}
