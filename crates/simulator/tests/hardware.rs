@@ -304,7 +304,7 @@ proptest! {
             prop_assert!(false, "{}: {}", scheduler, wrong);
         }
         let outcome = world.outcome();
-        prop_assert!(outcome.joules.iter().all(|&joules| joules >= 0.003 && joules <= 0.04), "{:?}", outcome.joules);
+        prop_assert!(outcome.joules.iter().all(|joules| (0.003..=0.02).contains(joules)), "{:?}", outcome.joules);
     }
 }
 

@@ -13,7 +13,8 @@ pub(super) fn demand_mb_s(rate: Rate, accesses_per_us: u32, miss: u64) -> u64 {
     product.div_ceil(u128::from(RATE_ONE) * u128::from(RATE_ONE)) as u64
 }
 
-/// The rates of tasks that would have these rates and take this much bandwidth, where that is more than there is.
+/// The rates of tasks that would have these rates and take this much bandwidth, some of them none, where that is more than
+/// there is.
 ///
 /// A task is as fast as its computation or its bandwidth allows, whichever is less (the roofline model: Williams, Waterman
 /// and Patterson, CACM 52(4), 2009). Of the bandwidth all have equal parts, but nobody more than it wants: who misses
@@ -24,6 +25,9 @@ pub(super) fn throttled(wants: &[(Rate, u64)], limit_mb_s: u64) -> Vec<Rate> {
     wants
         .iter()
         .zip(given)
-        .map(|(&(rate, demand), given)| (rate * given / demand).max(1))
+        .map(|(&(rate, demand), given)| match demand {
+            0 => rate,
+            _ => (rate * given / demand).max(1),
+        })
         .collect()
 }

@@ -125,9 +125,19 @@ struct MemoryModel {
     bandwidth_mb_s: Option<u64>,
     /// What is wanted of it, by group.
     demand_mb_s: Vec<u64>,
+    /// Whether that was more than there is when it was last shared out.
+    was_short: Vec<bool>,
     /// The size of the cache of each group of the level `llc`, where it is known.
     caches: Vec<Option<u64>>,
     shares_caches: bool,
+}
+
+impl MemoryModel {
+    /// Whether more is wanted of a domain's bandwidth than there is.
+    fn is_short(&self, domain: usize) -> bool {
+        self.bandwidth_mb_s
+            .is_some_and(|limit| self.demand_mb_s[domain] > limit)
+    }
 }
 
 /// A machine and who runs on it.
@@ -168,6 +178,7 @@ impl Hardware {
                 shared_at,
                 bandwidth_mb_s: memory.bandwidth_mb_s.map(u64::from),
                 demand_mb_s: vec![0; levels[shared_at].members.len()],
+                was_short: vec![false; levels[shared_at].members.len()],
                 caches: cache::sizes(machine),
                 shares_caches: true,
             }
@@ -309,35 +320,42 @@ impl Hardware {
         }
     }
 
-    /// Brings the rates of a group up to date, and of those that share bandwidth with it.
+    /// Brings the rates of a group up to date, and of those that share bandwidth with it where that is or was short.
     fn share(&mut self, level: usize, group: usize, changed: &mut Vec<(CpuIndex, Rate)>) {
-        for nr in 0..self.levels[level].members[group].len() {
-            let cpu = self.levels[level].members[group][nr];
-            if self.seats[cpu].occupant == Occupant::Nobody {
-                self.want(cpu, 0, 0);
-                continue;
-            }
+        let groups = Rc::clone(&self.levels[level]);
+        let members = &groups.members[group];
+        for &cpu in members {
             let (wanted, demand_mb_s) = self.wanted(cpu);
             self.want(cpu, wanted, demand_mb_s);
-            if self.seats[cpu].demand_mb_s == 0 {
-                self.set_rate(cpu, wanted, changed);
+        }
+        // Groups nest: these are all of one domain, or whole domains.
+        let mut shared = None;
+        for &cpu in members {
+            match self.short_domain(cpu) {
+                None if self.seats[cpu].occupant == Occupant::Nobody => {}
+                None => self.set_rate(cpu, self.seats[cpu].wanted, changed),
+                Some(domain) if shared == Some(domain) => {}
+                Some(domain) => {
+                    self.share_bandwidth(domain, changed);
+                    shared = Some(domain);
+                }
             }
         }
-        let Some(memory) = &self.memory else { return };
-        let mut domains: Vec<usize> = self.levels[level].members[group]
-            .iter()
-            .map(|&cpu| self.levels[memory.shared_at].of[cpu])
-            .collect();
-        domains.sort_unstable();
-        domains.dedup();
-        for domain in domains {
-            self.share_bandwidth(domain, changed);
-        }
+    }
+
+    /// The domain of a CPU if its bandwidth is short, or was when it was last shared out.
+    fn short_domain(&self, cpu: CpuIndex) -> Option<usize> {
+        let memory = self.memory.as_ref()?;
+        let domain = self.levels[memory.shared_at].of[cpu];
+        (memory.was_short[domain] || memory.is_short(domain)).then_some(domain)
     }
 
     /// A CPU's rate if bandwidth were endless, and the bandwidth that it would take.
     fn wanted(&self, cpu: CpuIndex) -> (Rate, u64) {
         let seat = &self.seats[cpu];
+        if seat.occupant == Occupant::Nobody {
+            return (0, 0);
+        }
         let shared = self.pipelines.share(seat.alone, cpu);
         let nr_busy = self.busy_cores[self.levels[self.package].of[cpu]];
         let speed = accelerated(shared, &self.acceleration_mhz, nr_busy).max(1);
@@ -360,26 +378,22 @@ impl Hardware {
         }
     }
 
-    /// Those of a domain that want bandwidth get what there is of it.
+    /// Those of a domain that want bandwidth get what there is of it, the others their rates.
     fn share_bandwidth(&mut self, domain: usize, changed: &mut Vec<(CpuIndex, Rate)>) {
-        let Some(memory) = &self.memory else { return };
-        let limit = memory
-            .bandwidth_mb_s
-            .filter(|&limit| memory.demand_mb_s[domain] > limit);
-        let users: Vec<CpuIndex> = self.levels[memory.shared_at].members[domain]
+        let Some(memory) = &mut self.memory else { return };
+        let is_short = memory.is_short(domain);
+        memory.was_short[domain] = is_short;
+        let limit = memory.bandwidth_mb_s.filter(|_| is_short);
+        let groups = Rc::clone(&self.levels[memory.shared_at]);
+        let running = |&cpu: &CpuIndex| self.seats[cpu].occupant != Occupant::Nobody;
+        let users: Vec<CpuIndex> = groups.members[domain].iter().copied().filter(running).collect();
+        let wants: Vec<(Rate, u64)> = users
             .iter()
-            .copied()
-            .filter(|&cpu| self.seats[cpu].demand_mb_s > 0)
+            .map(|&cpu| (self.seats[cpu].wanted, self.seats[cpu].demand_mb_s))
             .collect();
-        let rates: Vec<Rate> = match limit {
-            None => users.iter().map(|&cpu| self.seats[cpu].wanted).collect(),
-            Some(limit) => {
-                let wants: Vec<(Rate, u64)> = users
-                    .iter()
-                    .map(|&cpu| (self.seats[cpu].wanted, self.seats[cpu].demand_mb_s))
-                    .collect();
-                throttled(&wants, limit)
-            }
+        let rates = match limit {
+            None => wants.iter().map(|&(wanted, _)| wanted).collect(),
+            Some(limit) => throttled(&wants, limit),
         };
         for (cpu, rate) in users.into_iter().zip(rates) {
             self.set_rate(cpu, rate, changed);
