@@ -75,6 +75,9 @@ pub struct SchedulerResult {
     pub jitter: Vec<JitterSummary>,
     /// The share of CPU time that was idle.
     pub idle: Summary,
+    /// What each package consumed in a run, in joules, where that was simulated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub joules: Vec<Summary>,
 }
 
 /// Evaluates what was measured.
@@ -145,6 +148,7 @@ fn run_result(rounds: &Rounds, run: &[String]) -> Result<RunResult, Error> {
                 fairness: fairness.map(|values| Summary::of(&values)).transpose()?,
                 jitter: jitters(&samples, run.len())?,
                 idle: Summary::of(&samples.iter().map(|sample| sample.idle).collect::<Vec<_>>())?,
+                joules: joules(&samples)?,
             })
         })
         .collect::<Result<_, Error>>()?;
@@ -274,6 +278,20 @@ fn summaries(series: &[Vec<f64>]) -> Result<Vec<Summary>, Error> {
     series.iter().map(|values| Ok(Summary::of(values)?)).collect()
 }
 
+/// By package, if all samples have them.
+fn joules(samples: &[&Sample]) -> Result<Vec<Summary>, Error> {
+    let nr_packages = samples
+        .iter()
+        .map(|sample| sample.joules.len())
+        .min()
+        .unwrap_or(0);
+    let of = |package: usize| {
+        let values: Vec<f64> = samples.iter().map(|sample| sample.joules[package]).collect();
+        Summary::of(&values)
+    };
+    Ok((0..nr_packages).map(of).collect::<Result<_, _>>()?)
+}
+
 fn jitters(samples: &[&Sample], nr_programs: usize) -> Result<Vec<JitterSummary>, Error> {
     let times = |program: usize| {
         samples
@@ -381,6 +399,7 @@ pub(crate) mod tests {
             idle: 0.25,
             lost: 0.0,
             late: 0.0,
+            joules: Vec::new(),
             void: false,
         };
         let mut samples = vec![Sample {

@@ -57,6 +57,9 @@ pub struct Sample {
     pub lost: f64,
     /// The share of quanta that came late, but could be caught up.
     pub late: f64,
+    /// What each package consumed, in joules, where that was simulated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub joules: Vec<f64>,
     /// Whether the sample is void because too much was lost, or a program was not even loaded at the common start; then
     /// it has no performance.
     pub void: bool,
@@ -442,6 +445,7 @@ impl<'a> Session<'a> {
             idle: counted.idle_share(self.machine.nr_cpus(), elapsed),
             lost,
             late: counted.late_quanta as f64 / counted.quanta.max(1) as f64,
+            joules: Vec::new(),
             void: lost > LOST_LIMIT || started_late,
         })
     }

@@ -116,6 +116,9 @@ pub fn header(run: &RunResult) -> Vec<String> {
     let mut header: Vec<_> = ["scheduler", unit, "gain", "idle", "jitter"]
         .map(String::from)
         .into();
+    if has_joules(run) {
+        header.extend(["joules", "by package"].map(String::from));
+    }
     if run.run.len() > 1 {
         if !run.schedulers[0].speedups.is_empty() {
             header.extend(run.run.iter().map(|name| format!("speedup {name}")));
@@ -151,6 +154,17 @@ pub fn row(run: &RunResult, result: &SchedulerResult) -> Vec<String> {
             format!("{:.3} [{:.3}, {:.3}]", j.value, j.low, j.high)
         }),
     ];
+    if has_joules(run) {
+        let packages: Vec<f64> = result.joules.iter().map(|joules| joules.mean).collect();
+        row.push(format!("{:.1}", packages.iter().sum::<f64>()));
+        row.push(
+            packages
+                .iter()
+                .map(|joules| format!("{joules:.1}"))
+                .collect::<Vec<_>>()
+                .join(" + "),
+        );
+    }
     if run.run.len() > 1 {
         row.extend(result.speedups.iter().map(plus_minus));
         row.push(result.fairness.as_ref().map_or_else(String::new, plus_minus));
@@ -158,6 +172,11 @@ pub fn row(run: &RunResult, result: &SchedulerResult) -> Vec<String> {
     }
     row.extend(result.over_sequential.as_ref().map(gain));
     row
+}
+
+/// Whether energy was counted; the lab counts none.
+fn has_joules(run: &RunResult) -> bool {
+    run.schedulers.iter().any(|result| !result.joules.is_empty())
 }
 
 fn digits(run: &RunResult) -> usize {

@@ -13,7 +13,7 @@ use threadwise_policy::Tunables;
 use threadwise_report::timeline as report;
 use threadwise_simulator::schedulers::{Fair, RoundRobin, Threadwise};
 use threadwise_simulator::timeline::Drawing;
-use threadwise_simulator::{Costs, World};
+use threadwise_simulator::{Costs, Mechanism, World};
 use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
 
 use crate::experiment::{self, Task, progress_bar};
@@ -39,11 +39,45 @@ pub enum Command {
 ///
 /// The experiment is one of those that `threadwise lab run` carries out. Its schedulers are known by their names: "kernel",
 /// the kernel's own (EEVDF); "threadwise", ours without options, the very code that decides in the kernel; and "round-robin", one queue
-/// for all CPUs. What the kernel's own work costs is that of the lab's guest at the experiment's rate.
+/// for all CPUs. What the kernel's own work costs is that of the lab's guest at the experiment's rate. Whether a scheduler knows which
+/// CPUs share cores on a machine whose kernel does not depends on --machine in its command, as in the lab.
+///
+/// Where the machine's file gives power figures, the table has what its packages consumed in the time of a run.
 #[derive(clap::Args)]
 pub struct RunOptions {
     #[command(flatten)]
     experiment: experiment::Options,
+
+    /// Model the machine without this
+    #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "resume")]
+    without: Vec<Shared>,
+}
+
+/// What the hardware shares and the simulator can do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Shared {
+    /// Pipelines and cores that hardware threads share
+    Pipelines,
+    /// Last-level caches that tasks share
+    Caches,
+    /// The bandwidth of memory
+    Bandwidth,
+    /// Cores that are faster while others of their package are idle
+    Acceleration,
+    /// The counting of energy
+    Power,
+}
+
+impl From<Shared> for Mechanism {
+    fn from(shared: Shared) -> Self {
+        match shared {
+            Shared::Pipelines => Self::Pipelines,
+            Shared::Caches => Self::Caches,
+            Shared::Bandwidth => Self::Bandwidth,
+            Shared::Acceleration => Self::Acceleration,
+            Shared::Power => Self::Power,
+        }
+    }
 }
 
 /// Show what ran where and when in one run of an experiment.
@@ -106,7 +140,7 @@ fn milliseconds(text: &str) -> Result<f64, String> {
 pub fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Run(options) => {
-            let measurement = simulate(options.experiment.task("")?)?;
+            let measurement = simulate(options.experiment.task("")?, &options.without)?;
             options.experiment.report(measurement)?;
         }
         Command::Timeline(options) => show(&options)?,
@@ -168,7 +202,7 @@ fn show(options: &TimelineOptions) -> Result<()> {
     Ok(())
 }
 
-fn simulate(task: Task) -> Result<Measurement> {
+fn simulate(task: Task, without: &[Shared]) -> Result<Measurement> {
     let Task {
         experiment,
         earlier,
@@ -198,7 +232,12 @@ fn simulate(task: Task) -> Result<Measurement> {
             for scheduler in &experiment.schedulers {
                 bar.set_message(format!("{} under {}", run.join(" + "), scheduler.name));
                 if !taken.contains(&(round, scheduler.name.clone(), run.clone())) {
-                    let sample = sample(&experiment, &machine, mips, round, run, scheduler)?;
+                    let mut world = world(&machine, Costs::of_lab(mips), scheduler)?;
+                    for &shared in without {
+                        world.switch_off(shared.into());
+                    }
+                    start(&mut world, &experiment, &machine, mips, round, run);
+                    let sample = sample(&experiment, world, mips, round, run, scheduler)?;
                     recording.sample(&sample)?;
                     samples.push(sample);
                 }
@@ -263,12 +302,6 @@ fn timelines(experiment: &Experiment, machine: &Machine, mips: u32) -> Result<Ve
 /// The experiment's machine and rate, if all of it can be simulated.
 fn prepare(experiment: &Experiment) -> Result<(Machine, u32)> {
     let machine = Machine::load(&experiment.machine)?;
-    if machine.has_smt() {
-        bail!(
-            "hardware threads of machine {} share cores, which the simulator does not model yet",
-            machine.name()
-        );
-    }
     let mips = experiment.mips.or(machine.lab().map(|lab| lab.mips)).with_context(|| {
         format!(
             "machine {} has no rate; add mips = 60 to the experiment, or [lab] mips = 60 to the machine's file",
@@ -316,14 +349,12 @@ fn check(experiment: &Experiment, mips: u32) -> Result<()> {
 /// One run of the programs under one scheduler.
 fn sample(
     experiment: &Experiment,
-    machine: &Machine,
+    mut world: World,
     mips: u32,
     round: u32,
     run: &[String],
     scheduler: &Scheduler,
 ) -> Result<Sample> {
-    let mut world = world(machine, Costs::of_lab(mips), scheduler)?;
-    start(&mut world, experiment, machine, mips, round, run);
     world
         .run_until((experiment.seconds * 1e9) as u64)
         .map_err(anyhow::Error::msg)?;
@@ -343,6 +374,7 @@ fn sample(
         idle: outcome.idle,
         lost: 0.0,
         late: 0.0,
+        joules: outcome.joules,
         void: false,
     })
 }
@@ -361,6 +393,9 @@ fn start(
     round: u32,
     run: &[String],
 ) {
+    if machine.has_smt() {
+        world.scatter(experiment.seed + u64::from(round));
+    }
     for name in run {
         let program = experiment.program(name);
         let synthetic = program.synthetic.as_ref().expect("check() has seen that");
@@ -376,6 +411,10 @@ fn start(
 fn world(machine: &Machine, costs: Costs, scheduler: &Scheduler) -> Result<World> {
     Ok(match scheduler.name.as_str() {
         "kernel" => World::new(machine, costs, Fair::new),
+        // check() has seen that its only option is the machine.
+        "threadwise" if scheduler.command.len() > 1 => World::new(machine, costs, |kernel| {
+            Threadwise::told(kernel, Tunables::default())
+        }),
         "threadwise" => World::new(machine, costs, |kernel| {
             Threadwise::new(kernel, Tunables::default())
         }),

@@ -308,6 +308,54 @@ fn a_simulated_experiment_says_so_and_is_the_same_each_time() {
     );
 }
 
+/// The work of a run under a scheduler, in units a second.
+fn total(output: &Output, run: usize, scheduler: usize) -> f64 {
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    value["runs"][run]["schedulers"][scheduler]["total"]["mean"]
+        .as_f64()
+        .unwrap()
+}
+
+#[test]
+fn what_hardware_shares_is_simulated_and_can_be_left_out() {
+    let options = ["--seconds", "0.5", "--rounds", "4", "--format", "json"];
+    let hidden = simulated("hidden-smt", &options);
+    assert!(hidden.status.success(), "{}", text(&hidden.stderr));
+    // Four threads, of which the kernel puts some onto siblings, and ours, which is told of cores, none.
+    assert!(total(&hidden, 1, 1) > 1.1 * total(&hidden, 1, 0));
+    // Eight threads on four cores that give 1.24 times the work of one thread each, or on eight cores.
+    let apart = simulated(
+        "hidden-smt",
+        &[&options[..], &["--without", "pipelines"]].concat(),
+    );
+    let ratio = total(&apart, 2, 0) / total(&hidden, 2, 0);
+    assert!((ratio / (2.0 / 1.24) - 1.0).abs() < 0.03, "{ratio}");
+}
+
+#[test]
+fn a_machine_with_power_figures_consumes_joules() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("e.toml");
+    let body = "name = 'e'\ndescription = 'd'\nmachine = 'two-quads'\nrounds = 2\nseconds = 0.5\nruns = [['A']]\n\
+                [[scheduler]]\nname = 'kernel'\n\
+                [[program]]\nname = 'A'\nsynthetic = { ratio = 'inf:1', phase_units = 2000 }\n";
+    std::fs::write(&path, body).unwrap();
+    let run = |options: &[&str]| {
+        let output = threadwise(&[&["sim", "run", path.to_str().unwrap()], options].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout).to_string()
+    };
+    // Eight threads keep both packages of 120 W busy, but for the ends of phases.
+    let value: serde_json::Value = serde_json::from_str(&run(&["--format", "json"])).unwrap();
+    let joules = &value["runs"][0]["schedulers"][0]["joules"];
+    for package in 0..2 {
+        let mean = joules[package]["mean"].as_f64().unwrap();
+        assert!((55.0..62.0).contains(&mean), "{joules}");
+    }
+    assert!(run(&[]).contains("by package"));
+    assert!(!run(&["--without", "power,caches"]).contains("joules"));
+}
+
 #[test]
 fn what_cannot_be_simulated_is_refused_before_anything_runs() {
     let output = simulated("wakeups", &[]);
@@ -319,7 +367,6 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
     );
     let folder = tempfile::tempdir().unwrap();
     for (what, said) in [
-        ("machine = 'smt-8'\nmips = 60", "share cores"),
         ("machine = 'smp-8'\nmips = 0", "mips = 0"),
         (
             "machine = 'smp-8'\nmips = 60\n[[scheduler]]\nname = 'fifo'",
