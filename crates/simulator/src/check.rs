@@ -4,6 +4,8 @@
 use crate::Ns;
 use crate::hardware::{RATE_ONE, rate_of};
 use crate::kernel::{Cpu, Doing, Kernel, Place, TaskIndex};
+use crate::scheduler::Scheduler;
+use crate::world::Sleepers;
 
 /// Watches over a world ([`crate::World::check`]).
 #[derive(Clone, Copy, Debug)]
@@ -14,18 +16,93 @@ pub struct Checker {
     pub wait_bound: Ns,
 }
 
+/// A checker, and what it remembers of the event before.
+pub(crate) struct Watch {
+    checker: Checker,
+    clock: u64,
+    vtimes: Vec<Option<u64>>,
+}
+
+impl Watch {
+    pub(crate) fn new(checker: Checker) -> Self {
+        Self {
+            checker,
+            clock: 0,
+            vtimes: Vec::new(),
+        }
+    }
+
+    /// Whether all is well.
+    ///
+    /// # Errors
+    /// What is not.
+    pub(crate) fn look(&mut self, kernel: &Kernel, scheduler: &dyn Scheduler) -> Result<(), String> {
+        self.checker.look(kernel)?;
+        scheduler.check(kernel)?;
+        self.vtimes_go_on(kernel, scheduler)
+    }
+
+    /// The clock never goes back. A task's vtime falls only where it was ahead of the clock, and not to before that
+    /// (`tw_vtime_bound()` takes back what it is too far ahead; all else adds to it).
+    fn vtimes_go_on(&mut self, kernel: &Kernel, scheduler: &dyn Scheduler) -> Result<(), String> {
+        let clock = scheduler.clock();
+        if before(clock, self.clock) {
+            return Err(format!("the clock goes back from {} to {clock}", self.clock));
+        }
+        self.vtimes.resize(kernel.tasks.len(), None);
+        for (task, was) in self.vtimes.iter_mut().enumerate() {
+            let is = scheduler.vtime(task);
+            if let (Some(was), Some(is)) = (*was, is)
+                && before(is, was)
+                && before(is, self.clock)
+            {
+                return Err(format!(
+                    "the vtime of task {task} goes back from {was} to {is}, before the clock's {}",
+                    self.clock
+                ));
+            }
+            *was = is;
+        }
+        self.clock = clock;
+        Ok(())
+    }
+}
+
+/// Whether one vtime is before another; both wrap.
+fn before(a: u64, b: u64) -> bool {
+    (a.wrapping_sub(b) as i64) < 0
+}
+
+/// Who sleeps on a futex is known to it, or nobody would ever wake it.
+pub(crate) fn sleepers_are_known(kernel: &Kernel, sleepers: &Sleepers) -> Result<(), String> {
+    for (index, task) in kernel.tasks.iter().enumerate() {
+        if let (Place::Nowhere, Doing::Sleep(futex)) = (task.place, task.doing) {
+            let known = sleepers.get(&(task.program, futex));
+            if !known.is_some_and(|known| known.contains(&index)) {
+                return Err(format!(
+                    "task {index} is lost: it sleeps on futex {futex}, which does not know of it"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
 impl Checker {
     /// Whether all is well.
     ///
     /// # Errors
     /// What is not.
-    pub(crate) fn look(&self, kernel: &Kernel) -> Result<(), String> {
+    fn look(&self, kernel: &Kernel) -> Result<(), String> {
         for index in 0..kernel.tasks.len() {
             task_is_somewhere(kernel, index)?;
         }
         for (index, cpu) in kernel.cpus.iter().enumerate() {
             if let Some(running) = cpu.running {
                 is_at(kernel, running, Place::On(index))?;
+            }
+            if !cpu.is_online && (cpu.running.is_some() || !cpu.local.is_empty()) {
+                return Err(format!("CPU {index} is offline and has tasks"));
             }
             for &task in &cpu.local {
                 is_at(kernel, task, Place::Local(index))?;
@@ -47,16 +124,15 @@ impl Checker {
     }
 
     fn nobody_waits_beside_idle(&self, kernel: &Kernel, cpu: usize) -> Result<(), String> {
-        let Some(since) = kernel.cpus[cpu].idle_since else {
+        let Some(since) = kernel.cpus[cpu].idle_since.filter(|_| kernel.is_online(cpu)) else {
             return Ok(());
         };
         if kernel.now - since <= self.idle_bound {
             return Ok(());
         }
-        let waiting = kernel.tasks.iter().position(|task| {
-            waits(task.place)
-                && kernel.now - task.waits_since > self.idle_bound
-                && task.bound_to.is_none_or(|bound| bound == cpu)
+        let waiting = kernel.tasks.iter().enumerate().position(|(index, task)| {
+            let since = task.waits_since.max(task.allowed_since);
+            waits(task.place) && kernel.now - since > self.idle_bound && kernel.may_run(index, cpu)
         });
         match waiting {
             Some(task) => Err(format!(
@@ -94,10 +170,10 @@ fn task_is_somewhere(kernel: &Kernel, index: TaskIndex) -> Result<(), String> {
     if !is_there {
         return Err(format!("task {index} is lost: {:?}", task.place));
     }
-    if let (Some(cpu), Some(bound)) = (cpu, task.bound_to)
-        && cpu != bound
+    if let Some(cpu) = cpu
+        && !kernel.may_run(index, cpu)
     {
-        return Err(format!("task {index} is on CPU {cpu}, and bound to {bound}"));
+        return Err(format!("task {index} is on CPU {cpu}, where it may not run"));
     }
     Ok(())
 }
@@ -120,18 +196,23 @@ fn rates_are_due(kernel: &Kernel) -> Result<(), String> {
     Ok(())
 }
 
-/// Nobody did more than the CPUs could while they were not idle, and what is accounted as run is no more than that.
+/// Nobody did more than the CPUs could while they were not idle, and whenever one was not idle one task ran there.
 fn work_is_conserved(kernel: &Kernel) -> Result<(), String> {
     let busy = |cpu: &Cpu| kernel.now - cpu.idled_until(kernel.now);
     let could = |cpu: &Cpu| u128::from(busy(cpu)) * u128::from(rate_of(cpu.capacity));
     let could: u128 = kernel.cpus.iter().map(could).sum();
     let done: u128 = kernel.tasks.iter().map(|task| u128::from(task.done)).sum();
-    let ran: Ns = kernel.tasks.iter().map(|task| task.ran).sum();
+    let accounted: Ns = kernel.tasks.iter().map(|task| task.ran).sum();
+    let running = kernel.cpus.iter().filter_map(|cpu| cpu.running);
+    let since: Ns = running
+        .map(|task| kernel.now - kernel.tasks[task].exec_start)
+        .sum();
     let was_busy: Ns = kernel.cpus.iter().map(busy).sum();
-    if done > could || ran > was_busy {
+    if done > could || accounted + since != was_busy {
         return Err(format!(
-            "{} ns of work done in {ran} ns of running, where {} and {was_busy} were possible",
+            "work is not conserved: {} ns of work done in {} ns of running, where CPUs could do {} in {was_busy}",
             done / u128::from(RATE_ONE),
+            accounted + since,
             could / u128::from(RATE_ONE)
         ));
     }
@@ -144,9 +225,57 @@ mod tests {
 
     use super::*;
     use crate::costs::Costs;
-    use crate::kernel::work;
+    use crate::Synthetic;
+    use crate::kernel::{Task, work};
+    use crate::program::{Program, Step};
     use crate::schedulers::RoundRobin;
-    use crate::{Synthetic, World};
+    use crate::world::World;
+
+    const MS: Ns = 1_000_000;
+
+    /// Threads that compute for ever, and a last one that sleeps.
+    struct Busy(usize);
+
+    impl Program for Busy {
+        fn nr_threads(&self) -> usize {
+            self.0 + 1
+        }
+
+        fn next(&mut self, thread: usize) -> Step {
+            if thread < self.0 {
+                Step::Compute(MS)
+            } else {
+                Step::Wait(0)
+            }
+        }
+    }
+
+    /// Two CPUs, three tasks that compute and one that sleeps, after 10 ms.
+    fn world() -> World {
+        let machine = Machine::load("core:2").expect("a machine");
+        let mut world = World::new(&machine, Costs::of_lab(1000), |kernel| {
+            RoundRobin::new(kernel, MS)
+        });
+        world.check(Checker {
+            idle_bound: 5 * MS,
+            wait_bound: 100 * MS,
+        });
+        world.start(Box::new(Busy(3)), 100, None);
+        world.run_until(10 * MS).expect("all is well");
+        world
+    }
+
+    /// What a checker says when the kernel's state is not what it should be.
+    fn noticed(sabotage: impl FnOnce(&mut World)) -> String {
+        let mut world = world();
+        sabotage(&mut world);
+        world.look(|_| String::new()).err().unwrap_or_default()
+    }
+
+    fn waiting(kernel: &Kernel) -> TaskIndex {
+        let waits = |task: &Task| matches!(task.place, Place::Queue(_));
+        kernel.tasks.iter().position(waits).expect("one waits")
+    }
 
     /// Three threads on two cores of two hardware threads, a second later.
     fn shared_cores() -> World {
@@ -182,5 +311,48 @@ mod tests {
         kernel.tasks[0].done += work(4_000_000_000);
         let wrong = work_is_conserved(kernel).unwrap_err();
         assert!(wrong.contains("ns of work done"), "{wrong}");
+    }
+
+    #[test]
+    fn a_kernel_that_is_wrong_is_noticed() {
+        assert_eq!(noticed(|_| ()), "");
+        let two_cpus = noticed(|world| world.kernel.cpus[1].running = world.kernel.cpus[0].running);
+        assert!(
+            two_cpus.contains("is lost") || two_cpus.contains("and says"),
+            "{two_cpus}"
+        );
+        let in_two_queues = noticed(|world| {
+            let task = waiting(&world.kernel);
+            let other = world.kernel.create_queues(1);
+            world.kernel.queues[other].insert(task, 0, 0);
+        });
+        assert!(in_two_queues.contains("and says Queue(0)"), "{in_two_queues}");
+        let in_a_local_queue_too = noticed(|world| {
+            let task = waiting(&world.kernel);
+            world.kernel.cpus[0].local.push_back(task);
+        });
+        assert!(
+            in_a_local_queue_too.contains("is at Local(0)"),
+            "{in_a_local_queue_too}"
+        );
+        let lost = noticed(|world| {
+            let task = waiting(&world.kernel);
+            let position = world.kernel.tasks[task].position;
+            world.kernel.queues[0].remove(task, position);
+        });
+        assert!(lost.contains("is lost: Queue(0)"), "{lost}");
+        let dropped = noticed(|world| {
+            let task = waiting(&world.kernel);
+            world.kernel.take_away(task);
+        });
+        assert!(dropped.contains("is lost: Nowhere"), "{dropped}");
+        let never_woken = noticed(|world| world.sleepers.clear());
+        assert!(never_woken.contains("which does not know of it"), "{never_woken}");
+        let conjured = noticed(|world| world.kernel.tasks[0].done += work(MS) * 100);
+        assert!(conjured.contains("work is not conserved"), "{conjured}");
+        let unaccounted = noticed(|world| world.kernel.tasks[0].ran -= 1);
+        assert!(unaccounted.contains("work is not conserved"), "{unaccounted}");
+        let offline = noticed(|world| world.kernel.cpus[1].is_online = false);
+        assert!(offline.contains("CPU 1 is offline and has tasks"), "{offline}");
     }
 }

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::Ns;
+use crate::faults::Fault;
 use crate::kernel::{CpuIndex, TaskIndex};
 
 /// What happens.
@@ -22,6 +23,8 @@ pub(crate) enum Event {
     Timer { generation: u32 },
     /// A task that slept for a time wakes up.
     Wake { task: TaskIndex },
+    /// Something goes wrong.
+    Strike { fault: Fault },
 }
 
 /// Events in the order of their time; of those at the same time, the one that was added first.

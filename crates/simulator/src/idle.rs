@@ -82,6 +82,13 @@ impl Idle {
         Some(self.claim(found))
     }
 
+    /// Claims any of these, of an idle core if there is one.
+    pub(crate) fn claim_any_in(&mut self, allowed: &CpuMask) -> Option<CpuIndex> {
+        let whole = self.whole.as_ref().and_then(|whole| whole.next_in(allowed, self.cursor));
+        let found = whole.or_else(|| self.cpus.next_in(allowed, self.cursor))?;
+        Some(self.claim(found))
+    }
+
     fn claim(&mut self, cpu: CpuIndex) -> CpuIndex {
         self.remove(cpu);
         self.cursor = (cpu + 1) % self.cores.len();

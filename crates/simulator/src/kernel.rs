@@ -8,8 +8,10 @@ use threadwise_machine::Machine;
 use crate::Ns;
 use crate::costs::Costs;
 use crate::events::{Event, Events};
+use crate::faults::Delays;
 use crate::hardware::{Hardware, Occupant, RATE_ONE, Rate, rate_of};
 use crate::idle::Idle;
+use crate::mask::CpuMask;
 use crate::program::{Futex, Memory};
 use crate::queue::{Position, Queue};
 
@@ -76,6 +78,10 @@ pub struct Task {
     pub cpu: CpuIndex,
     /// The one CPU that it is bound to.
     pub bound_to: Option<CpuIndex>,
+    /// The CPUs that it may run on; all, if none are given.
+    pub(crate) allowed: Option<Box<CpuMask>>,
+    /// Since when these.
+    pub(crate) allowed_since: Ns,
     /// What is left of its slice.
     pub slice: Ns,
     /// How long it has run, as far as that is accounted (`se.sum_exec_runtime`).
@@ -89,6 +95,8 @@ pub struct Task {
     /// Since when it waits.
     pub waits_since: Ns,
     pub(crate) memory: Memory,
+    /// Until when its CPU still switches away from it (`on_cpu`).
+    pub(crate) leaves_until: Ns,
     pub(crate) doing: Doing,
     pub(crate) left: Work,
     pub(crate) done: Work,
@@ -108,6 +116,10 @@ pub(crate) struct Direct {
 pub struct Cpu {
     /// 1024 for the fastest.
     pub capacity: u32,
+    /// How fast it is now, as `capacity`, whatever schedulers know of it.
+    pub(crate) speed: u32,
+    /// Whether it may run anything (`cpu_active()`).
+    pub(crate) is_online: bool,
     /// What runs.
     pub running: Option<TaskIndex>,
     /// How long it has been idle in all, as of `idle_since`.
@@ -124,6 +136,14 @@ pub struct Cpu {
 }
 
 impl Cpu {
+    /// How fast what runs here gets on: the rate that the hardware leaves it, less where the CPU is throttled.
+    pub(crate) fn pace(&self) -> Rate {
+        if self.speed == self.capacity {
+            return self.rate;
+        }
+        (self.rate * u64::from(self.speed) / u64::from(self.capacity)).max(1)
+    }
+
     /// How long it has been idle in all.
     pub(crate) fn idled_until(&self, now: Ns) -> Ns {
         self.idled + self.idle_since.map_or(0, |since| now - since)
@@ -148,12 +168,16 @@ pub struct Kernel {
     pub(crate) here: CpuIndex,
     pub(crate) idle: Idle,
     pub(crate) hardware: Hardware,
+    /// What makes kicks and timers late.
+    pub(crate) delays: Option<Box<Delays>>,
 }
 
 impl Kernel {
     pub(crate) fn new(machine: &Machine, costs: Costs) -> Self {
         let cpu = |cpu: &threadwise_machine::Cpu| Cpu {
             capacity: cpu.capacity,
+            speed: cpu.capacity,
+            is_online: true,
             running: None,
             idled: 0,
             idle_since: Some(0),
@@ -178,12 +202,49 @@ impl Kernel {
             here: 0,
             idle: Idle::all(cores(machine), machine.has_smt() && !hides_smt),
             hardware: Hardware::new(machine),
+            delays: None,
         }
     }
 
-    /// Whether the task may run there.
+    /// Whether the task may run there, were that online (`p->cpus_ptr`).
     pub fn may_run(&self, task: TaskIndex, cpu: CpuIndex) -> bool {
-        self.tasks[task].bound_to.is_none_or(|bound| bound == cpu)
+        self.tasks[task].allowed.as_ref().is_none_or(|cpus| cpus.has(cpu))
+    }
+
+    /// Whether a CPU may run anything now.
+    pub fn is_online(&self, cpu: CpuIndex) -> bool {
+        self.cpus[cpu].is_online
+    }
+
+    /// A CPU that is online and on which the task may run, `cpu` if that is one (`select_fallback_rq()`). Where there is
+    /// none the task may run everywhere from now on, as in the kernel.
+    pub fn online_for(&mut self, task: TaskIndex, cpu: CpuIndex) -> CpuIndex {
+        let nr = self.cpus.len();
+        let mut from_there = (0..nr).map(|step| (cpu + step) % nr);
+        let found = from_there.find(|&cpu| self.is_online(cpu) && self.may_run(task, cpu));
+        found.unwrap_or_else(|| {
+            self.allow(task, None);
+            let mut online = (0..nr).filter(|&cpu| self.is_online(cpu));
+            online.next().expect("the last CPU stays online")
+        })
+    }
+
+    /// The CPUs on which a task may run from now on, at least one, or all. It is not moved.
+    pub(crate) fn allow(&mut self, task: TaskIndex, cpus: Option<CpuMask>) {
+        let state = &mut self.tasks[task];
+        state.bound_to = cpus.as_ref().and_then(CpuMask::only);
+        state.allowed = cpus.map(Box::new);
+        state.allowed_since = self.now;
+    }
+
+    /// Takes a task that waits away from where it does. One that the scheduler holds is for that to take away.
+    pub(crate) fn take_away(&mut self, task: TaskIndex) {
+        let state = &mut self.tasks[task];
+        match std::mem::replace(&mut state.place, Place::Nowhere) {
+            Place::Queue(queue) => self.queues[queue].remove(task, state.position),
+            Place::Local(cpu) => self.cpus[cpu].local.retain(|&other| other != task),
+            _ => (),
+        }
     }
 
     /// So many more queues; the number of the first.
@@ -219,8 +280,14 @@ impl Kernel {
     }
 
     /// Puts a task without a place into a CPU's local queue (`SCX_DSQ_LOCAL_ON`): at its end, or before all others and in
-    /// place of what runs there. If it cannot run at once it is sent back (`SCX_ENQ_IMMED`).
+    /// place of what runs there. If it cannot run at once it is sent back (`SCX_ENQ_IMMED`). If the CPU is offline it goes to
+    /// another (in the kernel by way of the global queue).
     pub fn insert_local(&mut self, task: TaskIndex, cpu: CpuIndex, slice: Ns, preempt: bool) {
+        let cpu = if self.is_online(cpu) {
+            cpu
+        } else {
+            self.online_for(task, cpu)
+        };
         let state = &mut self.tasks[task];
         assert!(
             matches!(state.place, Place::Nowhere | Place::Held),
@@ -291,10 +358,10 @@ impl Kernel {
     /// Claims an idle CPU on which the task may run (`scx_bpf_pick_idle_cpu`), of an idle core if the kernel knows of one, each
     /// time from where it found the last.
     pub fn claim_any_idle(&mut self, task: TaskIndex) -> Option<CpuIndex> {
-        if let Some(bound) = self.tasks[task].bound_to {
-            return self.claim_idle(bound).then_some(bound);
+        match &self.tasks[task].allowed {
+            None => self.idle.claim_any(),
+            Some(allowed) => self.idle.claim_any_in(allowed),
         }
-        self.idle.claim_any()
     }
 
     /// The same of an idle core only (`SCX_PICK_IDLE_CORE`).
@@ -324,7 +391,10 @@ impl Kernel {
     /// Has a CPU look for what to run (`SCX_KICK_IDLE` for an idle one).
     pub fn kick(&mut self, cpu: CpuIndex) {
         if !std::mem::replace(&mut self.cpus[cpu].is_kicked, true) {
-            let delay = if cpu == self.here { 0 } else { self.costs.kick_ns };
+            let mut delay = if cpu == self.here { 0 } else { self.costs.kick_ns };
+            if let Some(delays) = &mut self.delays {
+                delay += delays.of_kick();
+            }
             self.events.add(self.now + delay, Event::Reschedule { cpu });
         }
     }
@@ -348,12 +418,19 @@ impl Kernel {
         self.timer_generation = self.timer_generation.wrapping_add(1);
         self.timer_cpu = self.here;
         let generation = self.timer_generation;
-        self.events.add(self.now + delay, Event::Timer { generation });
+        let jitter = self.delays.as_mut().map_or(0, |delays| delays.of_timer());
+        self.events
+            .add(self.now + delay + jitter, Event::Timer { generation });
     }
 
     /// Whether this expiry of the timer still counts, and then the CPU on which it happens.
     pub(crate) fn timer_expires(&self, generation: u32) -> Option<CpuIndex> {
-        (generation == self.timer_generation).then_some(self.timer_cpu)
+        // The timers of a CPU that goes offline move to another (kernel/time/hrtimer.c).
+        let online = |&cpu: &CpuIndex| self.is_online(cpu);
+        let cpu = Some(self.timer_cpu)
+            .filter(online)
+            .or_else(|| (0..self.cpus.len()).find(online));
+        cpu.filter(|_| generation == self.timer_generation)
     }
 
     /// Brings what a CPU's task ran and did up to date.
@@ -368,7 +445,7 @@ impl Kernel {
             task.slice = task.slice.saturating_sub(ran);
         }
         if self.now > state.progress_from {
-            let progress = (self.now - state.progress_from) * state.rate;
+            let progress = (self.now - state.progress_from) * state.pace();
             let progress = progress.min(task.left);
             task.left -= progress;
             if task.doing == Doing::Compute {
@@ -388,7 +465,7 @@ impl Kernel {
     /// The kernel does something first, at the rate that the CPU has now.
     pub(crate) fn delay(&mut self, cpu: CpuIndex, cost: Ns) {
         let state = &mut self.cpus[cpu];
-        state.progress_from = state.progress_from.max(self.now) + work(cost).div_ceil(state.rate);
+        state.progress_from = state.progress_from.max(self.now) + work(cost).div_ceil(state.pace());
     }
 
     /// What is on a CPU, for the hardware.
@@ -431,7 +508,7 @@ impl Kernel {
         if matches!(task.doing, Doing::Spin(_)) {
             return;
         }
-        let at = state.progress_from.max(self.now) + task.left.div_ceil(state.rate);
+        let at = state.progress_from.max(self.now) + task.left.div_ceil(state.pace());
         let generation = state.generation;
         self.events.add(at, Event::Done { cpu, generation });
     }

@@ -14,6 +14,7 @@
 pub mod check;
 mod costs;
 mod events;
+pub mod faults;
 mod hardware;
 mod idle;
 pub mod kernel;
@@ -22,6 +23,8 @@ mod program;
 mod queue;
 mod scheduler;
 pub mod schedulers;
+pub mod small;
+pub mod sweep;
 mod synthetic;
 pub mod timeline;
 mod world;

@@ -6,7 +6,7 @@ use crate::kernel::CpuIndex;
 const BITS: usize = u64::BITS as usize;
 
 /// A set of CPUs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CpuMask {
     words: Vec<u64>,
 }
@@ -17,6 +17,26 @@ impl CpuMask {
         Self {
             words: vec![0; nr_cpus.div_ceil(BITS)],
         }
+    }
+
+    /// These of so many CPUs.
+    pub(crate) fn of(nr_cpus: usize, cpus: impl IntoIterator<Item = CpuIndex>) -> Self {
+        let mut mask = Self::none(nr_cpus);
+        cpus.into_iter().for_each(|cpu| mask.add(cpu));
+        mask
+    }
+
+    /// The one that is there, if it is one.
+    pub(crate) fn only(&self) -> Option<CpuIndex> {
+        let first = self.next(0, None)?;
+        self.next(0, Some(first)).is_none().then_some(first)
+    }
+
+    /// The next from `from` on, after the last the first, of those that are in both.
+    pub(crate) fn next_in(&self, other: &Self, from: CpuIndex) -> Option<CpuIndex> {
+        next_of(self.words.len(), from, |word| {
+            self.words[word] & other.words[word]
+        })
     }
 
     pub(crate) fn has(&self, cpu: CpuIndex) -> bool {
@@ -36,22 +56,26 @@ impl CpuMask {
 
     /// The next from `from` on, after the last the first; but not `but`.
     pub(crate) fn next(&self, from: CpuIndex, but: Option<CpuIndex>) -> Option<CpuIndex> {
-        let nr_words = self.words.len();
-        for step in 0..=nr_words {
-            let word = (from / BITS + step) % nr_words;
-            let mut bits = self.words[word];
-            if let Some(but) = but.filter(|but| but / BITS == word) {
-                bits &= !(1 << (but % BITS));
-            }
-            if step == 0 {
-                bits &= !0 << (from % BITS);
-            }
-            if bits != 0 {
-                return Some(word * BITS + bits.trailing_zeros() as usize);
-            }
-        }
-        None
+        next_of(self.words.len(), from, |word| match but {
+            Some(but) if but / BITS == word => self.words[word] & !(1 << (but % BITS)),
+            _ => self.words[word],
+        })
     }
+}
+
+/// The next bit from `from` on, around the end, of so many words.
+fn next_of(nr_words: usize, from: CpuIndex, bits_of: impl Fn(usize) -> u64) -> Option<CpuIndex> {
+    for step in 0..=nr_words {
+        let word = (from / BITS + step) % nr_words;
+        let mut bits = bits_of(word);
+        if step == 0 {
+            bits &= !0 << (from % BITS);
+        }
+        if bits != 0 {
+            return Some(word * BITS + bits.trailing_zeros() as usize);
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -72,6 +96,9 @@ mod tests {
         );
         assert_eq!((next(129, Some(129)), next(64, Some(64))), (Some(3), Some(129)));
         assert!(mask.has(64) && mask.remove(64) && !mask.remove(64) && !mask.has(64));
+        assert_eq!(mask.next_in(&CpuMask::of(130, [3, 4, 129]), 4), Some(129));
+        assert_eq!(mask.next_in(&CpuMask::of(130, [4]), 0), None);
+        assert_eq!((mask.only(), CpuMask::of(130, [129]).only()), (None, Some(129)));
         assert!(mask.remove(129));
         assert_eq!((mask.next(4, None), mask.next(3, Some(3))), (Some(3), None));
     }

@@ -12,6 +12,10 @@ pub struct Enqueue {
     pub sent_back: bool,
     /// It is the only one that its CPU could run (`SCX_ENQ_LAST`); asked for by [`Scheduler::wants_last`].
     pub last: bool,
+    /// `select_cpu` was asked for it (`SCX_ENQ_CPU_SELECTED`).
+    pub selected: bool,
+    /// It was ready all the time, and is moved: its CPU goes offline, or the CPUs on which it may run changed.
+    pub moved: bool,
 }
 
 /// A scheduler. Each call may use what [`Kernel`] offers; a task that is handed over in `enqueue` must be put somewhere.
@@ -35,6 +39,9 @@ pub trait Scheduler {
     /// A task is not ready any more.
     fn quiescent(&mut self, _kernel: &mut Kernel, _task: TaskIndex) {}
 
+    /// A task that the scheduler holds ([`Kernel::hold`]) is taken away from it; if it stays ready it is enqueued again.
+    fn dequeue(&mut self, _kernel: &mut Kernel, _task: TaskIndex) {}
+
     /// A tick of a CPU that is not idle, or a time that was asked for ([`Kernel::set_alarm`]).
     fn tick(&mut self, _kernel: &mut Kernel, _cpu: CpuIndex) {}
 
@@ -44,5 +51,30 @@ pub trait Scheduler {
     /// Whether a task without a slice is enqueued also where nothing else could run (`SCX_OPS_ENQ_LAST`).
     fn wants_last(&self) -> bool {
         false
+    }
+
+    /// Whether a task that wakes up while its CPU still switches away from it, to idle, is enqueued there without
+    /// `select_cpu` being asked (`SCX_OPS_ALLOW_QUEUED_WAKEUP`).
+    fn allows_queued_wakeups(&self) -> bool {
+        false
+    }
+
+    /// How far a task is in weighted run time, if that is what the scheduler goes by. It may fall, but not to before
+    /// [`Scheduler::clock`].
+    fn vtime(&self, _task: TaskIndex) -> Option<u64> {
+        None
+    }
+
+    /// The current vtime, which never goes back. Both wrap.
+    fn clock(&self) -> u64 {
+        0
+    }
+
+    /// What the scheduler promises of its own state between events.
+    ///
+    /// # Errors
+    /// What does not hold.
+    fn check(&self, _kernel: &Kernel) -> Result<(), String> {
+        Ok(())
     }
 }

@@ -8,11 +8,13 @@ use rand_pcg::rand_core::Rng;
 use threadwise_machine::Machine;
 
 use crate::Ns;
-use crate::check::Checker;
+use crate::check::{Checker, Watch, sleepers_are_known};
 use crate::costs::Costs;
 use crate::events::Event;
+use crate::faults::Injector;
 use crate::hardware::Mechanism;
 use crate::kernel::{CpuIndex, Direct, Doing, Kernel, Place, Task, TaskIndex, work};
+use crate::mask::CpuMask;
 use crate::program::{Futex, Program, Step};
 use crate::scheduler::{Enqueue, Scheduler};
 use crate::timeline::{Happening, Timeline};
@@ -46,18 +48,21 @@ pub struct ProgramOutcome {
     pub threads_ns: Vec<f64>,
 }
 
+/// Who sleeps on which futex of which program, in the order of its coming.
+pub(crate) type Sleepers = BTreeMap<(usize, Futex), Vec<TaskIndex>>;
+
 /// A machine, a scheduler and programs.
 pub struct World {
     pub(crate) kernel: Kernel,
-    scheduler: Box<dyn Scheduler>,
+    pub(crate) scheduler: Box<dyn Scheduler>,
     programs: Vec<Box<dyn Program>>,
     /// The tasks of each program, by thread.
     tasks: Vec<Vec<TaskIndex>>,
     /// The CPUs on which threads begin, one after the other.
     first_cpus: Vec<CpuIndex>,
-    /// Who sleeps on what, in the order of its coming.
-    sleepers: BTreeMap<(usize, Futex), Vec<TaskIndex>>,
-    checker: Option<Checker>,
+    pub(crate) sleepers: Sleepers,
+    watch: Option<Box<Watch>>,
+    pub(crate) injector: Option<Box<Injector>>,
     /// What happened, if it is recorded.
     happenings: Option<Vec<(Ns, Happening)>>,
     nr_events: u64,
@@ -71,8 +76,16 @@ impl World {
         costs: Costs,
         scheduler: impl FnOnce(&mut Kernel) -> S,
     ) -> Self {
+        Self::boxed(machine, costs, |kernel| Box::new(scheduler(kernel)))
+    }
+
+    pub(crate) fn boxed(
+        machine: &Machine,
+        costs: Costs,
+        scheduler: impl FnOnce(&mut Kernel) -> Box<dyn Scheduler>,
+    ) -> Self {
         let mut kernel = Kernel::new(machine, costs);
-        let scheduler = Box::new(scheduler(&mut kernel));
+        let scheduler = scheduler(&mut kernel);
         Self {
             kernel,
             scheduler,
@@ -80,7 +93,8 @@ impl World {
             tasks: Vec::new(),
             first_cpus: (0..machine.nr_cpus()).collect(),
             sleepers: BTreeMap::new(),
-            checker: None,
+            watch: None,
+            injector: None,
             happenings: None,
             nr_events: 0,
             nr_switches: 0,
@@ -112,7 +126,7 @@ impl World {
 
     /// Looks after every event whether what must hold does. It takes time: for tests.
     pub fn check(&mut self, checker: Checker) {
-        self.checker = Some(checker);
+        self.watch = Some(Box::new(Watch::new(checker)));
     }
 
     /// Keeps what happens for [`World::into_timeline`].
@@ -159,13 +173,16 @@ impl World {
                 place: Place::Nowhere,
                 cpu: bound_to
                     .unwrap_or_else(|| self.first_cpus[(index + thread + 1) % self.first_cpus.len()]),
-                bound_to,
+                bound_to: None,
+                allowed: None,
+                allowed_since: 0,
                 slice: 0,
                 ran: 0,
                 exec_start: 0,
                 arrived: 0,
                 nr_sleeps: 0,
                 waits_since: 0,
+                leaves_until: 0,
                 doing: Doing::Next,
                 left: 0,
                 done: 0,
@@ -173,8 +190,12 @@ impl World {
                 direct: None,
                 memory: program.memory(thread),
             });
-            self.scheduler
-                .enable(&self.kernel, *tasks.last().expect("just added"));
+            let task = self.kernel.tasks.len() - 1;
+            if let Some(cpu) = bound_to {
+                let nr = self.kernel.cpus.len();
+                self.kernel.allow(task, Some(CpuMask::of(nr, [cpu])));
+            }
+            self.scheduler.enable(&self.kernel, task);
         }
         self.programs.push(program);
         self.tasks.push(tasks.clone());
@@ -199,12 +220,13 @@ impl World {
         self.look(|nr| format!("after event {nr}"))
     }
 
-    fn look(&self, when: impl FnOnce(u64) -> String) -> Result<(), String> {
-        match &self.checker {
+    pub(crate) fn look(&mut self, when: impl FnOnce(u64) -> String) -> Result<(), String> {
+        match &mut self.watch {
             None => Ok(()),
-            Some(checker) => checker
-                .look(&self.kernel)
-                .map_err(|wrong| format!("{} ns, {}: {wrong}", self.kernel.now, when(self.nr_events))),
+            Some(watch) => watch
+                .look(&self.kernel, self.scheduler.as_ref())
+                .and_then(|()| sleepers_are_known(&self.kernel, &self.sleepers))
+                .map_err(|wrong| format!("{wrong}\n(at {} ns, {})", self.kernel.now, when(self.nr_events))),
         }
     }
 
@@ -246,7 +268,9 @@ impl World {
             Event::Reschedule { cpu } => {
                 self.kernel.cpus[cpu].is_kicked = false;
                 self.kernel.here = cpu;
-                self.schedule(cpu);
+                if self.kernel.is_online(cpu) {
+                    self.schedule(cpu);
+                }
             }
             Event::Timer { generation } => {
                 if let Some(cpu) = self.kernel.timer_expires(generation) {
@@ -259,6 +283,7 @@ impl World {
                 self.kernel.here = self.kernel.tasks[task].cpu;
                 self.wake(task, None);
             }
+            Event::Strike { fault } => self.strike(fault),
         }
     }
 
@@ -356,6 +381,7 @@ impl World {
         task.left = 0;
         task.nr_sleeps += 1;
         task.place = Place::Nowhere;
+        task.leaves_until = self.kernel.now + self.kernel.costs.switch_ns;
         self.happened(Happening::Sleep { task: running });
         self.scheduler.quiescent(&mut self.kernel, running);
         self.schedule(cpu);
@@ -367,11 +393,16 @@ impl World {
         let state = &mut self.kernel.tasks[task];
         state.doing = Doing::Next;
         state.waits_since = self.kernel.now;
+        let selected = state.bound_to.is_none() && !self.is_queued_wakeup(task, by);
         // Where there is no choice nobody is asked (kernel/sched/core.c, select_task_rq()).
-        if state.bound_to.is_none() {
-            let prev = state.cpu;
+        if selected {
+            let prev = self.kernel.tasks[task].cpu;
             let cpu = self.scheduler.select_cpu(&mut self.kernel, task, prev);
             self.kernel.tasks[task].cpu = cpu;
+        }
+        let cpu = self.kernel.tasks[task].cpu;
+        if !self.kernel.is_online(cpu) || !self.kernel.may_run(task, cpu) {
+            self.kernel.tasks[task].cpu = self.kernel.online_for(task, cpu);
         }
         let direct = self.kernel.tasks[task].direct.take();
         self.scheduler.runnable(&mut self.kernel, task);
@@ -383,10 +414,29 @@ impl World {
             None => {
                 let wakeup = Enqueue {
                     wakeup: true,
+                    selected,
                     ..Enqueue::default()
                 };
                 self.scheduler.enqueue(&mut self.kernel, task, wakeup);
+                self.wake_idle(self.kernel.tasks[task].cpu);
             }
+        }
+    }
+
+    /// Whether a task that wakes up is left to the CPU that still switches away from it, because that has nothing else
+    /// to do (`ttwu_queue_cond()`). Here that is at once.
+    fn is_queued_wakeup(&self, task: TaskIndex, by: Option<CpuIndex>) -> bool {
+        let state = &self.kernel.tasks[task];
+        self.kernel.now < state.leaves_until
+            && by != Some(state.cpu)
+            && self.kernel.cpus[state.cpu].running.is_none()
+            && self.scheduler.allows_queued_wakeups()
+    }
+
+    /// A CPU for which a task was enqueued looks for itself if it is idle (`wakeup_preempt()`).
+    pub(crate) fn wake_idle(&mut self, cpu: CpuIndex) {
+        if self.kernel.cpus[cpu].running.is_none() {
+            self.kernel.kick(cpu);
         }
     }
 
@@ -416,7 +466,7 @@ impl World {
     }
 
     /// A CPU decides what to run (kernel/sched/ext.c, balance_one() and what follows it).
-    fn schedule(&mut self, cpu: CpuIndex) {
+    pub(crate) fn schedule(&mut self, cpu: CpuIndex) {
         self.kernel.account(cpu);
         let prev = self.kernel.cpus[cpu].running;
         let ready = prev.filter(|&task| self.kernel.tasks[task].place == Place::On(cpu));
@@ -449,7 +499,7 @@ impl World {
         self.switch(cpu, prev, next);
     }
 
-    fn switch(&mut self, cpu: CpuIndex, prev: Option<TaskIndex>, next: Option<TaskIndex>) {
+    pub(crate) fn switch(&mut self, cpu: CpuIndex, prev: Option<TaskIndex>, next: Option<TaskIndex>) {
         self.happened(Happening::Switch { cpu, next });
         let now = self.kernel.now;
         let state = &mut self.kernel.cpus[cpu];

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Worlds as a whole: what they are to give, and that checkers see what is wrong.
+//! Worlds as a whole: what they are to give.
 
-use proptest::prelude::*;
 use threadwise_machine::Machine;
 use threadwise_model::fluid;
 use threadwise_policy::Tunables;
-use threadwise_simulator::check::Checker;
-use threadwise_simulator::kernel::{CpuIndex, Kernel, TaskIndex};
-use threadwise_simulator::schedulers::{Fair, RoundRobin, Threadwise};
+use threadwise_simulator::schedulers::Known;
 use threadwise_simulator::timeline::{Drawing, Timeline};
-use threadwise_simulator::{Costs, Enqueue, Ns, Outcome, Scheduler, Synthetic, World};
+use threadwise_simulator::{Costs, Ns, Outcome, Synthetic, World};
 use threadwise_workload::Ratio;
 use threadwise_workload::synthetic::Wait;
 
@@ -24,24 +21,10 @@ fn machine(spec: &str) -> Machine {
     Machine::load(spec).expect("a machine")
 }
 
-/// Which scheduler.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Which {
-    Ours,
-    Kernel,
-    RoundRobin,
-}
+const ALL: [Known; 3] = [Known::Threadwise, Known::Kernel, Known::RoundRobin];
 
-const ALL: [Which; 3] = [Which::Ours, Which::Kernel, Which::RoundRobin];
-
-fn world(which: Which, machine: &Machine, costs: Costs) -> World {
-    match which {
-        Which::Ours => World::new(machine, costs, |kernel| {
-            Threadwise::new(kernel, Tunables::default())
-        }),
-        Which::Kernel => World::new(machine, costs, Fair::new),
-        Which::RoundRobin => World::new(machine, costs, |kernel| RoundRobin::new(kernel, MS)),
-    }
+fn world(which: Known, machine: &Machine, costs: Costs) -> World {
+    which.world(machine, costs, Tunables::default())
 }
 
 /// A program with phases of 20 ms on the mean.
@@ -57,7 +40,7 @@ fn program(text: &str, threads: usize, seed: u64) -> Box<Synthetic> {
 }
 
 /// What these programs do in so many seconds, eight threads each.
-fn play(which: Which, spec: &str, costs: Costs, ratios: &[&str], seconds: u64) -> Outcome {
+fn play(which: Known, spec: &str, costs: Costs, ratios: &[&str], seconds: u64) -> Outcome {
     let mut world = world(which, &machine(spec), costs);
     for (seed, ratio) in ratios.iter().enumerate() {
         world.start(program(ratio, 8, seed as u64 + 1), 100, None);
@@ -106,7 +89,7 @@ fn sharing_without_knowledge_is_the_model_s() {
     // Slices of 1 ms against phases of 20, and nothing costs anything.
     let model = fluid::Machine::new(8, 1.0).expect("a machine");
     for pair in [["1:1", "1:1"], ["1:1", "inf:1"], ["4:1", "1:4"]] {
-        let found = cores(&play(Which::RoundRobin, "smp-8", Costs::FREE, &pair, 200), 200);
+        let found = cores(&play(Known::RoundRobin, "smp-8", Costs::FREE, &pair, 200), 200);
         let ratios = pair.map(ratio);
         let played = fluid::play_out(
             model,
@@ -131,7 +114,7 @@ fn sharing_without_knowledge_is_the_model_s() {
 #[test]
 fn who_knows_the_phases_gets_more_done() {
     let total = |which| cores(&play(which, "smp-8", Costs::of_lab(60), &["1:1", "1:1"], 60), 60);
-    let (ours, kernel) = (total(Which::Ours), total(Which::Kernel));
+    let (ours, kernel) = (total(Known::Threadwise), total(Known::Kernel));
     assert!(ours > 1.04 * kernel, "{ours} cores' work against {kernel}");
 }
 
@@ -157,145 +140,20 @@ fn a_serial_program_keeps_its_core_and_takes_the_fast_one() {
         let outcome = play(which, spec, Costs::of_lab(60), &["1:inf", "inf:1"], 20);
         outcome.programs[0].work_ns / (20_000 * MS) as f64
     };
-    assert!(serial(Which::Ours, "smp-8") > 0.97);
+    assert!(serial(Known::Threadwise, "smp-8") > 0.97);
     assert!(
-        serial(Which::RoundRobin, "smp-8") < 0.93,
+        serial(Known::RoundRobin, "smp-8") < 0.93,
         "fair sharing takes a ninth of it"
     );
     assert!(
-        serial(Which::Ours, "amp-8") > 0.95,
+        serial(Known::Threadwise, "amp-8") > 0.95,
         "of the core that is twice as fast"
     );
 }
 
-/// A checker with bounds that sane schedulers keep in the worlds below.
-const STRICT: Checker = Checker {
-    idle_bound: 5 * MS,
-    wait_bound: 3_000 * MS,
-};
-
-/// A scheduler that goes wrong in one way, and is round robin otherwise.
-struct Broken {
-    inner: RoundRobin,
-    how: How,
-    nr: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum How {
-    /// Keeps every twentieth task for ever.
-    Forgets,
-    /// Wakes no idle CPU.
-    NeverKicks,
-    /// Sends tasks to CPUs where they may not run.
-    IgnoresAffinity,
-    /// Runs who ran last.
-    LastInFirstOut,
-}
-
-impl Scheduler for Broken {
-    fn select_cpu(&mut self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> CpuIndex {
-        match self.how {
-            How::NeverKicks => prev,
-            _ => self.inner.select_cpu(kernel, task, prev),
-        }
-    }
-
-    fn enqueue(&mut self, kernel: &mut Kernel, task: TaskIndex, why: Enqueue) {
-        self.nr += 1;
-        match self.how {
-            How::Forgets if self.nr.is_multiple_of(20) => kernel.hold(task),
-            How::NeverKicks => kernel.insert_queue(task, 0, MS, self.nr),
-            How::IgnoresAffinity => kernel.insert_local(task, self.nr as usize % 2, MS, false),
-            How::LastInFirstOut => kernel.insert_queue(task, 0, MS, u64::MAX / 4 - self.nr),
-            How::Forgets => self.inner.enqueue(kernel, task, why),
-        }
-    }
-
-    fn dispatch(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: Option<TaskIndex>) {
-        self.inner.dispatch(kernel, cpu, running);
-    }
-}
-
-#[test]
-fn checkers_notice_what_is_broken() {
-    for (how, said) in [
-        (How::Forgets, "has waited since"),
-        (How::NeverKicks, "has been idle since"),
-        (How::IgnoresAffinity, "and bound to"),
-        (How::LastInFirstOut, "has waited since"),
-    ] {
-        let mut world = World::new(&machine("core:2 pu:1"), Costs::of_lab(60), |kernel| Broken {
-            inner: RoundRobin::new(kernel, MS),
-            how,
-            nr: 0,
-        });
-        // The others leave CPUs idle too, sooner or later.
-        let idle_bound = if how == How::NeverKicks {
-            STRICT.idle_bound
-        } else {
-            Ns::MAX
-        };
-        world.check(Checker { idle_bound, ..STRICT });
-        for seed in 1..=4 {
-            let bound_to = (how == How::IgnoresAffinity).then_some(0);
-            world.start(program("1:1", 3, seed), 100, bound_to);
-        }
-        let wrong = world.run_until(60_000 * MS).err().unwrap_or_default();
-        assert!(wrong.contains(said), "{how:?}: {wrong}");
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
-
-    /// Small worlds: whoever schedules, everybody has their turn, nothing is lost, and no CPU idles beside a task that waits.
-    #[test]
-    fn small_worlds_hold(
-        which in 0usize..3,
-        cpus in 2usize..=4,
-        fast in 1u32..=2,
-        mips in 15u32..500,
-        programs in prop::collection::vec((0usize..5, 1usize..=4, 0usize..3, any::<bool>(), any::<bool>()), 1..4),
-        seed: u64,
-    ) {
-        let capacities: Vec<u32> = (0..cpus).map(|cpu| if cpu == 0 { 1024 } else { 1024 / fast }).collect();
-        let machine = unequal(&capacities);
-        let mut world = world(ALL[which], &machine, Costs::of_lab(mips));
-        world.check(Checker { wait_bound: 1_500 * MS, ..STRICT });
-        for (index, &(kind, threads, nice, bound, active)) in programs.iter().enumerate() {
-            let text = ["1:1", "4:1", "1:4", "inf:1", "1:inf"][kind];
-            let wait = if active { Wait::Active } else { Wait::Passive };
-            let units = 200 << (index * 3);
-            let program = Synthetic::new(ratio(text), units, UNIT_NS, threads, wait, seed.wrapping_add(index as u64));
-            world.start(Box::new(program), [100, 33, 305][nice], bound.then_some(index % cpus));
-        }
-        if let Err(wrong) = world.run_until(3_000 * MS) {
-            prop_assert!(false, "{:?}: {}", ALL[which], wrong);
-        }
-    }
-}
-
-/// A machine of CPUs of these capacities.
-fn unequal(capacities: &[u32]) -> Machine {
-    let list: String = capacities
-        .iter()
-        .enumerate()
-        .map(|(cpu, capacity)| format!("[[capacity]]\ncpus = \"{cpu}\"\ncapacity = {capacity}\n"))
-        .collect();
-    let text = format!(
-        "name = \"small\"\ndescription = \"d\"\ntopology = \"core:{} pu:1\"\n{list}",
-        capacities.len()
-    );
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("small.toml");
-    std::fs::write(&path, text).expect("a machine file");
-    machine(path.to_str().expect("text"))
-}
-
 /// A serial program beside a parallel one, recorded for a second.
 fn recorded(seed: u64) -> Timeline {
-    let mut world = world(Which::Ours, &machine("core:4"), Costs::of_lab(60));
+    let mut world = world(Known::Threadwise, &machine("core:4"), Costs::of_lab(60));
     world.record();
     world.start(program("1:inf", 1, seed), 100, None);
     world.start(program("1:1", 4, seed + 1), 100, None);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `threadwise sim`.
 
+mod check;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,7 +13,7 @@ use threadwise_lab::run::{Label, Measurement, Sample, VERSION, asymmetry};
 use threadwise_machine::Machine;
 use threadwise_policy::Tunables;
 use threadwise_report::timeline as report;
-use threadwise_simulator::schedulers::{Fair, RoundRobin, Threadwise};
+use threadwise_simulator::schedulers::Threadwise;
 use threadwise_simulator::timeline::Drawing;
 use threadwise_simulator::{Costs, Mechanism, World};
 use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
@@ -33,6 +35,8 @@ pub enum Command {
     Run(RunOptions),
     /// Show what ran where and when, in the terminal or for Perfetto
     Timeline(TimelineOptions),
+    /// Play random small worlds in which everything goes wrong, until a checker notices something
+    Check(check::Options),
 }
 
 /// Compare an experiment's schedulers on its synthetic programs, in a simulation of its machine.
@@ -144,6 +148,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
             options.experiment.report(measurement)?;
         }
         Command::Timeline(options) => show(&options)?,
+        Command::Check(options) => return check::run(&options),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -308,12 +313,12 @@ fn prepare(experiment: &Experiment) -> Result<(Machine, u32)> {
             machine.name()
         )
     })?;
-    check(experiment, mips)?;
+    can_be_simulated(experiment, mips)?;
     Ok((machine, mips))
 }
 
 /// Whether all of it can be simulated.
-fn check(experiment: &Experiment, mips: u32) -> Result<()> {
+fn can_be_simulated(experiment: &Experiment, mips: u32) -> Result<()> {
     if !(1..=100_000).contains(&mips) {
         bail!("mips = {mips} is not between 1 and 100000");
     }
@@ -398,7 +403,10 @@ fn start(
     }
     for name in run {
         let program = experiment.program(name);
-        let synthetic = program.synthetic.as_ref().expect("check() has seen that");
+        let synthetic = program
+            .synthetic
+            .as_ref()
+            .expect("can_be_simulated() has seen that");
         let seed = program.seed(experiment, experiment.seed + u64::from(round));
         world.start(
             Box::new(simulated(synthetic, unit_ns(mips), machine, seed)),
@@ -409,18 +417,13 @@ fn start(
 }
 
 fn world(machine: &Machine, costs: Costs, scheduler: &Scheduler) -> Result<World> {
-    Ok(match scheduler.name.as_str() {
-        "kernel" => World::new(machine, costs, Fair::new),
-        // check() has seen that its only option is the machine.
-        "threadwise" if scheduler.command.len() > 1 => World::new(machine, costs, |kernel| {
+    // check() has seen that its only option is the machine.
+    if scheduler.name == "threadwise" && scheduler.command.len() > 1 {
+        return Ok(World::new(machine, costs, |kernel| {
             Threadwise::told(kernel, Tunables::default())
-        }),
-        "threadwise" => World::new(machine, costs, |kernel| {
-            Threadwise::new(kernel, Tunables::default())
-        }),
-        "round-robin" => World::new(machine, costs, |kernel| RoundRobin::new(kernel, 1_000_000)),
-        other => bail!("no model of the scheduler {other:?}: known are kernel, threadwise and round-robin"),
-    })
+        }));
+    }
+    Ok(check::known(&scheduler.name)?.world(machine, costs, Tunables::default()))
 }
 
 fn simulated(

@@ -388,3 +388,50 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
         assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
     }
 }
+
+#[test]
+fn worlds_are_checked_and_one_that_fails_is_found_shrunk_and_replayed() {
+    let holds = threadwise(&["sim", "check", "--worlds", "200", "--seed", "5"]);
+    assert_eq!(holds.status.code(), Some(0), "{holds:?}");
+    assert!(text(&holds.stdout).contains("[simulated] 200 of 200 worlds of seed 5 hold"));
+
+    let broken = ["sim", "check", "--schedulers", "broken-crowds", "--seed", "5"];
+    let found = threadwise(&broken);
+    assert_eq!(found.status.code(), Some(1), "{found:?}");
+    let printed = text(&found.stdout);
+    let least = printed
+        .split("the least world that fails so:")
+        .nth(1)
+        .expect("it shrinks");
+    assert!(
+        least.contains("has been idle since") && least.contains("broken-crowds on CPUs"),
+        "{printed}"
+    );
+    let again = printed
+        .lines()
+        .find_map(|line| line.strip_prefix("again: threadwise "));
+    let again: Vec<&str> = again.expect("a command").split(' ').collect();
+    let replayed = threadwise(&again);
+    assert_eq!(
+        (replayed.status.code(), &replayed.stdout),
+        (Some(1), &found.stdout)
+    );
+
+    let json = threadwise(&[&broken[..], &["--format", "json"]].concat());
+    let value: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(value["schema"], "threadwise.sim.check/1");
+    assert!(
+        value["failed"]["least_wrong"]
+            .as_str()
+            .is_some_and(|wrong| wrong.contains("idle"))
+    );
+
+    for (options, said) in [
+        (["--schedulers", "cfs"], "known are threadwise, kernel"),
+        (["--worlds", "0"], "there are no such worlds"),
+    ] {
+        let refused = threadwise(&[&["sim", "check"][..], &options].concat());
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(text(&refused.stderr).contains(said), "{refused:?}");
+    }
+}

@@ -203,7 +203,7 @@ impl Scheduler for Fair {
     fn enqueue(&mut self, kernel: &mut Kernel, task: TaskIndex, why: Enqueue) {
         let cpu = kernel.tasks[task].cpu;
         kernel.hold(task);
-        if !why.wakeup {
+        if !why.wakeup && !why.moved {
             self.charge(kernel, task);
             self.queues[cpu].waiting.push(task);
             return;
@@ -254,6 +254,11 @@ impl Scheduler for Fair {
         let cpu = kernel.tasks[task].cpu;
         self.charge(kernel, task);
         self.leave(cpu, task, Some(task));
+    }
+
+    fn dequeue(&mut self, kernel: &mut Kernel, task: TaskIndex) {
+        let cpu = kernel.tasks[task].cpu;
+        self.queues[cpu].waiting.retain(|&waiting| waiting != task);
     }
 
     fn tick(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {

@@ -10,7 +10,7 @@ use threadwise_policy::{
 };
 
 use crate::Ns;
-use crate::kernel::{CpuIndex, Kernel, QueueIndex, TaskIndex};
+use crate::kernel::{CpuIndex, Kernel, Place, QueueIndex, TaskIndex};
 use crate::mask::CpuMask;
 use crate::scheduler::{Enqueue, Scheduler};
 
@@ -445,6 +445,27 @@ impl Threadwise {
         idle.is_some()
     }
 
+    /// A task wakes up, and `select_cpu` was not asked. Whether there was a CPU for it.
+    fn enqueue_unselected(&mut self, kernel: &mut Kernel, task: TaskIndex, own: CpuIndex) -> bool {
+        let is_bound = kernel.tasks[task].bound_to.is_some();
+        let class = self.class_of(kernel, task);
+        let faster = self.find_faster(kernel, task, class, 0);
+        let found = faster
+            .or_else(|| kernel.claim_idle(own).then_some((own, false)))
+            .or_else(|| {
+                let idle = if is_bound {
+                    None
+                } else {
+                    kernel.claim_any_idle(task)
+                };
+                idle.map(|idle| (idle, false))
+            });
+        if let Some((cpu, taken)) = found {
+            kernel.insert_local(task, cpu, self.free_slice(), taken);
+        }
+        found.is_some()
+    }
+
     fn dispatch_idle(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
         if self.marked.has(cpu) {
             if kernel.move_to_local(cpu, self.queues + cpu) {
@@ -597,6 +618,43 @@ impl Scheduler for Threadwise {
         self.cpus_differ()
     }
 
+    fn allows_queued_wakeups(&self) -> bool {
+        true
+    }
+
+    fn vtime(&self, task: TaskIndex) -> Option<u64> {
+        Some(self.tasks[task].vtime)
+    }
+
+    fn clock(&self) -> u64 {
+        self.vtime_now
+    }
+
+    /// Ready threads are counted rightly (the loader looks when it detaches that none are left), each queue that holds
+    /// something is marked, and the timer looks after those that wait.
+    fn check(&self, kernel: &Kernel) -> Result<(), String> {
+        let mut nr_ready = vec![0; self.groups.len()];
+        for task in &kernel.tasks {
+            nr_ready[task.program] += u32::from(!matches!(task.place, Place::Nowhere | Place::Gone));
+        }
+        for (program, (group, is)) in self.groups.iter().zip(nr_ready).enumerate() {
+            if group.nr_ready() != is {
+                let counted = group.nr_ready();
+                return Err(format!(
+                    "program {program} has {is} ready threads, counted as {counted}"
+                ));
+            }
+        }
+        for cpu in 0..kernel.cpus.len() {
+            if self.nr_waiting(kernel, cpu) > 0
+                && !(self.marked.has(cpu) && self.tasks_wait && self.rotation.armed)
+            {
+                return Err(format!("nobody looks after those in the queue of CPU {cpu}"));
+            }
+        }
+        Ok(())
+    }
+
     fn enable(&mut self, kernel: &Kernel, task: TaskIndex) {
         let group = kernel.tasks[task].program;
         if self.groups.len() <= group {
@@ -627,8 +685,8 @@ impl Scheduler for Threadwise {
     fn enqueue(&mut self, kernel: &mut Kernel, index: TaskIndex, why: Enqueue) {
         let cpu = kernel.tasks[index].cpu;
         let is_bound = kernel.tasks[index].bound_to.is_some();
-        if why.wakeup && is_bound && self.faster.is_empty() && kernel.claim_idle(cpu) {
-            return kernel.insert_local(index, cpu, self.free_slice(), false);
+        if why.wakeup && !why.selected && self.enqueue_unselected(kernel, index, cpu) {
+            return;
         }
         let task = self.charge(kernel, index, why.wakeup);
         let direct = !why.sent_back;

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The schedulers by their names.
+
+use threadwise_machine::Machine;
+use threadwise_policy::Tunables;
+
+use crate::Ns;
+use crate::costs::Costs;
+use crate::hardware::rate_of;
+use crate::kernel::Kernel;
+use crate::scheduler::Scheduler;
+use crate::schedulers::broken::{Broken, How};
+use crate::schedulers::{Fair, RoundRobin, Threadwise};
+use crate::world::World;
+
+/// A scheduler that a user may ask for by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// Ours.
+    Threadwise,
+    /// The kernel's own, EEVDF.
+    Kernel,
+    /// One queue for all CPUs.
+    RoundRobin,
+    /// One that goes wrong, to see that it is noticed.
+    Broken(How),
+}
+
+/// The slice of round robin.
+const ROUND_ROBIN_SLICE_NS: Ns = 1_000_000;
+
+impl Known {
+    /// Those that work.
+    pub const ALL: [Self; 3] = [Self::Threadwise, Self::Kernel, Self::RoundRobin];
+
+    /// Its name in experiments and options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Threadwise => "threadwise",
+            Self::Kernel => "kernel",
+            Self::RoundRobin => "round-robin",
+            Self::Broken(how) => how.name(),
+        }
+    }
+
+    /// The one of this name, one that is broken included.
+    pub fn named(name: &str) -> Option<Self> {
+        let broken = How::ALL.map(Self::Broken);
+        Self::ALL
+            .into_iter()
+            .chain(broken)
+            .find(|known| known.name() == name)
+    }
+
+    /// An idle machine under this scheduler; `tun` are the settings of ours.
+    pub fn world(self, machine: &Machine, costs: Costs, tun: Tunables) -> World {
+        self.world_of(machine, None, costs, tun)
+    }
+
+    /// The same, with these capacities instead of the machine's, which shares nothing.
+    pub(crate) fn world_of(
+        self,
+        machine: &Machine,
+        capacities: Option<&[u32]>,
+        costs: Costs,
+        tun: Tunables,
+    ) -> World {
+        World::boxed(machine, costs, |kernel| {
+            for (cpu, &capacity) in kernel.cpus.iter_mut().zip(capacities.into_iter().flatten()) {
+                cpu.capacity = capacity;
+                cpu.speed = capacity;
+                cpu.rate = rate_of(capacity);
+            }
+            self.make(machine, kernel, tun)
+        })
+    }
+
+    fn make(self, _machine: &Machine, kernel: &mut Kernel, tun: Tunables) -> Box<dyn Scheduler> {
+        match self {
+            Self::Threadwise => Box::new(Threadwise::new(kernel, tun)),
+            Self::Kernel => Box::new(Fair::new(kernel)),
+            Self::RoundRobin => Box::new(RoundRobin::new(kernel, ROUND_ROBIN_SLICE_NS)),
+            Self::Broken(how) => Box::new(Broken::new(kernel, how)),
+        }
+    }
+
+    /// Whether it promises that no CPU stays idle beside a task that waits and may run there.
+    pub fn keeps_cpus_busy(self) -> bool {
+        !matches!(self, Self::Broken(How::Forgets | How::LastInFirstOut))
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Random small worlds in which everything goes wrong: our scheduler and the others hold, and those that are broken do not.
+
+use std::sync::atomic::AtomicBool;
+
+use threadwise_simulator::schedulers::{How, Known};
+use threadwise_simulator::small::SmallWorld;
+use threadwise_simulator::sweep::{Sweep, Swept};
+
+fn swept(seed: u64, nr_worlds: u64, schedulers: &[Known]) -> Swept {
+    let sweep = Sweep {
+        seed,
+        from: 0,
+        nr_worlds,
+        schedulers: schedulers.to_vec(),
+    };
+    sweep.run(&AtomicBool::new(false), &|_| ())
+}
+
+#[test]
+fn ten_thousand_small_worlds_hold() {
+    // Half of them are ours.
+    let mut schedulers = vec![Known::Threadwise; Known::ALL.len()];
+    schedulers.extend(Known::ALL);
+    let swept = swept(1, 10_000, &schedulers);
+    assert_eq!(swept.failed, None, "threadwise sim check --seed 1");
+    assert!(
+        swept.nr_worlds == 10_000 && swept.nr_events > 5_000_000,
+        "{swept:?}"
+    );
+}
+
+#[test]
+fn each_broken_scheduler_is_noticed_and_its_world_shrinks() {
+    for how in How::ALL {
+        let schedulers = [Known::Broken(how)];
+        let (number, wrong) = swept(1, 5_000, &schedulers).failed.expect("it is noticed");
+        assert!(wrong.contains(how.noticed_as()), "{how:?}: {wrong}");
+        let failing = SmallWorld::draw(1, number, &schedulers);
+        assert_eq!(failing.run().err(), Some(wrong.clone()), "{how:?}: again");
+        let (least, wrong) = failing.shrink(&wrong);
+        assert!(wrong.contains(how.noticed_as()), "{how:?}: {wrong}");
+        assert_eq!(least.run().err(), Some(wrong), "{how:?}: the least world fails");
+        let size = |world: &SmallWorld| {
+            let threads: usize = world.programs.iter().map(|program| program.threads).sum();
+            (world.capacities.len() + threads, world.end_ns)
+        };
+        let (was, is) = (size(&failing), size(&least));
+        assert!(is.0 < was.0 && is.1 <= was.1, "{how:?}: {failing}\n{least}");
+    }
+}
+
+#[test]
+fn a_sweep_stops_at_the_first_world_that_fails_and_when_it_is_told() {
+    let schedulers = [Known::Broken(How::IgnoresAffinity)];
+    let sweep = Sweep {
+        seed: 3,
+        from: 0,
+        nr_worlds: 5_000,
+        schedulers: schedulers.to_vec(),
+    };
+    let failed = sweep.run(&AtomicBool::new(false), &|_| ()).failed;
+    let (number, _) = failed.clone().expect("it fails");
+    let fails = |number| SmallWorld::draw(3, number, &schedulers).run().is_err();
+    assert_eq!((0..5_000).find(|&number| fails(number)), Some(number));
+    let swept = sweep.run(&AtomicBool::new(true), &|_| ());
+    assert_eq!((swept.nr_worlds, swept.failed), (0, None));
+}
