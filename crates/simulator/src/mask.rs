@@ -9,6 +9,8 @@ const BITS: usize = u64::BITS as usize;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CpuMask {
     words: Vec<u64>,
+    /// How many there are: on a large machine most looks are for an idle CPU where there is none.
+    nr: usize,
 }
 
 impl CpuMask {
@@ -16,6 +18,7 @@ impl CpuMask {
     pub(crate) fn none(nr_cpus: usize) -> Self {
         Self {
             words: vec![0; nr_cpus.div_ceil(BITS)],
+            nr: 0,
         }
     }
 
@@ -44,18 +47,23 @@ impl CpuMask {
     }
 
     pub(crate) fn add(&mut self, cpu: CpuIndex) {
+        self.nr += usize::from(!self.has(cpu));
         self.words[cpu / BITS] |= 1 << (cpu % BITS);
     }
 
     /// Whether it was there.
     pub(crate) fn remove(&mut self, cpu: CpuIndex) -> bool {
         let was_there = self.has(cpu);
+        self.nr -= usize::from(was_there);
         self.words[cpu / BITS] &= !(1 << (cpu % BITS));
         was_there
     }
 
     /// The next from `from` on, after the last the first; but not `but`.
     pub(crate) fn next(&self, from: CpuIndex, but: Option<CpuIndex>) -> Option<CpuIndex> {
+        if self.nr == 0 {
+            return None;
+        }
         next_of(self.words.len(), from, |word| match but {
             Some(but) if but / BITS == word => self.words[word] & !(1 << (but % BITS)),
             _ => self.words[word],

@@ -156,7 +156,11 @@ impl SmallWorld {
             } else {
                 Ns::MAX
             },
-            wait_bound: 375 * MS,
+            wait_bound: if self.scheduler.serves_all_soon() {
+                375 * MS
+            } else {
+                Ns::MAX
+            },
         }
     }
 

@@ -41,12 +41,21 @@ pub enum Command {
 
 /// Compare an experiment's schedulers on its synthetic programs, in a simulation of its machine.
 ///
-/// The experiment is one of those that `threadwise lab run` carries out. Its schedulers are known by their names: "kernel",
-/// the kernel's own (EEVDF); "threadwise", ours without options, the very code that decides in the kernel; and "round-robin", one queue
-/// for all CPUs. What the kernel's own work costs is that of the lab's guest at the experiment's rate. Whether a scheduler knows which
-/// CPUs share cores on a machine whose kernel does not depends on --machine in its command, as in the lab.
+/// The experiment is one of those that `threadwise lab run` carries out. What the kernel's own work costs is that of the lab's
+/// guest at the experiment's rate. Throughputs are also given as a share of what a clairvoyant with perfect sharing would
+/// reach ("of bound"). Its schedulers are known by their names:
 ///
-/// Where the machine's file gives power figures, the table has what its packages consumed in the time of a run.
+/// threadwise: ours without options, the very code that decides in the kernel;
+/// kernel: the kernel's own (EEVDF);
+/// round-robin: one queue for all CPUs;
+/// o1: that of Linux 2.6, which knows nothing of hardware threads;
+/// core-queue: Molnar's, that with one queue for each core;
+/// paper: that with what thread-essence, section VII says, and no more;
+/// naive: each thread on a CPU at random;
+/// balanced: threads spread evenly over cores and kept there.
+///
+/// Whether ours knows which CPUs share cores on a machine whose kernel does not depends on --machine in its command, as in
+/// the lab. Where the machine's file gives power figures, the table has what its packages consumed in the time of a run.
 #[derive(clap::Args)]
 pub struct RunOptions {
     #[command(flatten)]
@@ -55,6 +64,10 @@ pub struct RunOptions {
     /// Model the machine without this
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "resume")]
     without: Vec<Shared>,
+
+    /// These schedulers instead of the file's; gains are relative to the first
+    #[arg(long, value_delimiter = ',', conflicts_with = "resume")]
+    schedulers: Vec<String>,
 }
 
 /// What the hardware shares and the simulator can do without.
@@ -144,13 +157,27 @@ fn milliseconds(text: &str) -> Result<f64, String> {
 pub fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Run(options) => {
-            let measurement = simulate(options.experiment.task("")?, &options.without)?;
+            let mut task = options.experiment.task("")?;
+            if !options.schedulers.is_empty() {
+                task.experiment.schedulers = options.schedulers.iter().map(named).collect::<Result<_>>()?;
+                task.experiment.check().map_err(anyhow::Error::msg)?;
+            }
+            let measurement = simulate(task, &options.without)?;
             options.experiment.report(measurement)?;
         }
         Command::Timeline(options) => show(&options)?,
         Command::Check(options) => return check::run(&options),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A scheduler as an experiment would name it.
+fn named(name: &String) -> Result<Scheduler> {
+    check::known(name)?;
+    Ok(Scheduler {
+        name: name.clone(),
+        command: Vec::new(),
+    })
 }
 
 /// Draws one run.

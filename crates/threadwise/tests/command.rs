@@ -29,6 +29,7 @@ fn every_command_explains_itself() {
         &["lab", "exec"],
         &["lab", "serve"],
         &["sim", "run"],
+        &["sim", "check"],
         &["runs", "list"],
         &["runs", "show"],
         &["runs", "delete"],
@@ -387,6 +388,24 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
         assert_eq!(output.status.code(), Some(2), "{what}");
         assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
     }
+}
+
+#[test]
+fn any_scheduler_that_the_help_lists_can_be_simulated() {
+    let help = text(&threadwise(&["sim", "run", "--help"]).stdout);
+    let names = "threadwise,kernel,round-robin,o1,core-queue,paper,naive,balanced";
+    let options = ["--seconds", "0.5", "--rounds", "2", "--schedulers", names];
+    let table = text(&simulated("two-apps", &options).stdout);
+    for name in names.split(',') {
+        assert!(help.contains(&format!("{name}: ")), "{name} is not in: {help}");
+        assert!(
+            table.contains(&format!("│ {name} ")),
+            "{name} is not in:\n{table}"
+        );
+    }
+    let refused = simulated("two-apps", &["--schedulers", "cfs"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("known are threadwise, kernel"));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::hardware::rate_of;
 use crate::kernel::Kernel;
 use crate::scheduler::Scheduler;
 use crate::schedulers::broken::{Broken, How};
-use crate::schedulers::{Fair, RoundRobin, Threadwise};
+use crate::schedulers::{Assigned, Fair, O1, RoundRobin, Threadwise};
 use crate::world::World;
 
 /// A scheduler that a user may ask for by name.
@@ -22,6 +22,16 @@ pub enum Known {
     Kernel,
     /// One queue for all CPUs.
     RoundRobin,
+    /// The O(1) scheduler of Linux 2.6, which knows nothing of hardware threads.
+    O1,
+    /// Molnar's: that with a queue for each core.
+    CoreQueue,
+    /// That with what thread-essence says, and no more.
+    Paper,
+    /// Each thread on a CPU at random.
+    Naive,
+    /// Threads spread evenly and kept there.
+    Balanced,
     /// One that goes wrong, to see that it is noticed.
     Broken(How),
 }
@@ -29,9 +39,21 @@ pub enum Known {
 /// The slice of round robin.
 const ROUND_ROBIN_SLICE_NS: Ns = 1_000_000;
 
+/// Of the one random assignment that `naive` is.
+const NAIVE_SEED: u64 = 1;
+
 impl Known {
     /// Those that work.
-    pub const ALL: [Self; 3] = [Self::Threadwise, Self::Kernel, Self::RoundRobin];
+    pub const ALL: [Self; 8] = [
+        Self::Threadwise,
+        Self::Kernel,
+        Self::RoundRobin,
+        Self::O1,
+        Self::CoreQueue,
+        Self::Paper,
+        Self::Naive,
+        Self::Balanced,
+    ];
 
     /// Its name in experiments and options.
     pub fn name(self) -> &'static str {
@@ -39,6 +61,11 @@ impl Known {
             Self::Threadwise => "threadwise",
             Self::Kernel => "kernel",
             Self::RoundRobin => "round-robin",
+            Self::O1 => "o1",
+            Self::CoreQueue => "core-queue",
+            Self::Paper => "paper",
+            Self::Naive => "naive",
+            Self::Balanced => "balanced",
             Self::Broken(how) => how.name(),
         }
     }
@@ -75,17 +102,32 @@ impl Known {
         })
     }
 
-    fn make(self, _machine: &Machine, kernel: &mut Kernel, tun: Tunables) -> Box<dyn Scheduler> {
+    fn make(self, machine: &Machine, kernel: &mut Kernel, tun: Tunables) -> Box<dyn Scheduler> {
         match self {
             Self::Threadwise => Box::new(Threadwise::new(kernel, tun)),
             Self::Kernel => Box::new(Fair::new(kernel)),
             Self::RoundRobin => Box::new(RoundRobin::new(kernel, ROUND_ROBIN_SLICE_NS)),
+            Self::O1 => Box::new(O1::new(kernel)),
+            Self::CoreQueue => Box::new(O1::per_core(kernel, machine)),
+            Self::Paper => Box::new(O1::with_essence(kernel)),
+            Self::Naive => Box::new(Assigned::naive(kernel, NAIVE_SEED)),
+            Self::Balanced => Box::new(Assigned::balanced(kernel, machine)),
             Self::Broken(how) => Box::new(Broken::new(kernel, how)),
         }
     }
 
-    /// Whether it promises that no CPU stays idle beside a task that waits and may run there.
+    /// Whether it promises that no CPU stays idle beside a task that waits and may run there. Static assignments do not, nor
+    /// do those of the O(1) family here: idle CPUs come to pull at the ticks of busy ones, which may sleep at one.
     pub fn keeps_cpus_busy(self) -> bool {
-        !matches!(self, Self::Broken(How::Forgets | How::LastInFirstOut))
+        matches!(
+            self,
+            Self::Threadwise | Self::Kernel | Self::RoundRobin | Self::Broken(How::Crowds)
+        )
+    }
+
+    /// Whether everybody's turn comes within a few hundred milliseconds beside two dozen others. A slice of O(1) alone is
+    /// 100 ms at nice 0, 500 at -5, and interactive tasks keep expired ones waiting for a second each.
+    pub fn serves_all_soon(self) -> bool {
+        !matches!(self, Self::O1 | Self::CoreQueue | Self::Paper)
     }
 }

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Schedulers: ours, and those to compare with.
 
+mod assigned;
 mod broken;
+mod essence;
 mod fair;
 mod known;
+mod o1;
 mod round_robin;
 mod threadwise;
 
+pub use assigned::Assigned;
 pub use broken::{Broken, How};
 pub use fair::Fair;
 pub use known::Known;
+pub use o1::O1;
 pub use round_robin::RoundRobin;
 pub use threadwise::Threadwise;

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The schedulers to compare with do what they are known for.
+
+use threadwise_machine::Machine;
+use threadwise_policy::Tunables;
+use threadwise_simulator::schedulers::Known;
+use threadwise_simulator::{Costs, Ns, Program, Step, World};
+
+const MS: Ns = 1_000_000;
+
+fn world(known: Known, spec: &str) -> World {
+    let machine = Machine::load(spec).expect("a machine");
+    known.world(&machine, Costs::of_lab(1000), Tunables::default())
+}
+
+/// Threads that compute for ever.
+struct Busy(usize);
+
+impl Program for Busy {
+    fn nr_threads(&self) -> usize {
+        self.0
+    }
+
+    fn next(&mut self, _thread: usize) -> Step {
+        Step::Compute(MS)
+    }
+}
+
+/// One thread that is gone at once.
+struct Gone;
+
+impl Program for Gone {
+    fn nr_threads(&self) -> usize {
+        1
+    }
+
+    fn next(&mut self, _thread: usize) -> Step {
+        Step::Exit
+    }
+}
+
+/// The CPUs on which a task ran in the last of these milliseconds.
+fn cpus_of(world: World, task: usize, last_ms: Ns) -> Vec<usize> {
+    let runs = world.into_timeline().runs();
+    let end = runs.iter().map(|run| run.to).max().expect("somebody ran");
+    let late = runs
+        .iter()
+        .filter(|run| run.task == task && run.to > end - last_ms * MS);
+    let mut cpus: Vec<usize> = late.map(|run| run.cpu).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    cpus
+}
+
+#[test]
+fn o1_gives_time_by_slices() {
+    // 500 ms at nice -5 and 100 ms at nice 0; EEVDF goes by weights.
+    for (known, expected) in [(Known::O1, 5.0), (Known::Kernel, 3.05)] {
+        let mut world = world(known, "core:1");
+        world.start(Box::new(Busy(1)), 305, None);
+        world.start(Box::new(Busy(1)), 100, None);
+        world.run_until(12_000 * MS).expect("nothing is checked");
+        let outcome = world.outcome();
+        let ratio = outcome.programs[0].work_ns / outcome.programs[1].work_ns;
+        assert!((ratio / expected - 1.0).abs() < 0.05, "{known:?}: {ratio}");
+    }
+}
+
+#[test]
+fn o1_favours_who_sleeps() {
+    // Three quarters of its time asleep, it has nearly all it asks for beside one that never sleeps; taking turns would give it less.
+    struct Sleepy(bool);
+    impl Program for Sleepy {
+        fn nr_threads(&self) -> usize {
+            1
+        }
+        fn next(&mut self, _thread: usize) -> Step {
+            self.0 = !self.0;
+            if self.0 {
+                Step::Compute(10 * MS)
+            } else {
+                Step::Sleep(30 * MS)
+            }
+        }
+    }
+    let share = |known: Known| {
+        let mut world = world(known, "core:1");
+        world.start(Box::new(Sleepy(false)), 100, None);
+        world.start(Box::new(Busy(2)), 100, None);
+        world.run_until(20_000 * MS).expect("nothing is checked");
+        world.outcome().programs[0].work_ns / 20e9
+    };
+    let (o1, in_turn) = (share(Known::O1), share(Known::RoundRobin));
+    assert!(
+        o1 > 0.22 && o1 > 1.2 * in_turn,
+        "{o1} of the quarter that it asks for, in turn {in_turn}"
+    );
+}
+
+#[test]
+fn o1_lets_two_tasks_share_a_core_beside_an_idle_one_and_a_core_s_queue_does_not() {
+    for (known, shares) in [(Known::O1, true), (Known::CoreQueue, false)] {
+        let mut world = world(known, "core:2 pu:2");
+        world.record();
+        // Programs begin on the CPU after the last one's: 1, then 2 and 3, which share a core.
+        world.start(Box::new(Gone), 100, None);
+        world.start(Box::new(Busy(1)), 100, None);
+        world.start(Box::new(Busy(1)), 100, None);
+        world.run_until(1_000 * MS).expect("nothing is checked");
+        let runs = world.into_timeline().runs();
+        let core = |task: usize| {
+            let mut runs = runs.iter().filter(|run| run.task == task && run.to > 900 * MS);
+            runs.next().map(|run| run.cpu / 2)
+        };
+        assert_eq!(
+            core(1) == core(2),
+            shares,
+            "{known:?}: {:?} {:?}",
+            core(1),
+            core(2)
+        );
+    }
+}
+
+#[test]
+fn a_balanced_assignment_spreads_over_cores_and_a_naive_one_collides() {
+    let of = |known: Known, task: usize| {
+        let mut world = world(known, "core:2 pu:2");
+        world.record();
+        world.start(Box::new(Busy(2)), 100, None);
+        world.run_until(100 * MS).expect("nothing is checked");
+        cpus_of(world, task, 100)
+    };
+    assert_eq!(
+        (of(Known::Balanced, 0), of(Known::Balanced, 1)),
+        (vec![0], vec![2])
+    );
+    let cores = |known: Known| {
+        let mut world = world(known, "core:8");
+        world.start(Box::new(Busy(8)), 100, None);
+        world.run_until(1_000 * MS).expect("nothing is checked");
+        world.outcome().programs[0].work_ns / 1e9
+    };
+    assert!(cores(Known::Balanced) > 7.9, "{}", cores(Known::Balanced));
+    assert!(cores(Known::Naive) < 7.0, "{}", cores(Known::Naive));
+}
+
+#[test]
+fn the_paper_s_algorithm_favours_serial_threads_and_sends_them_to_the_fast_core() {
+    // Beside three threads of another program on one CPU: its turn, or nearly all.
+    let share = |known: Known| {
+        let mut world = world(known, "core:1");
+        world.start(Box::new(Busy(1)), 100, None);
+        world.start(Box::new(Busy(3)), 100, None);
+        world.run_until(20_000 * MS).expect("nothing is checked");
+        world.outcome().programs[0].work_ns / 20e9
+    };
+    let [paper, o1] = [Known::Paper, Known::O1].map(share);
+    assert!(
+        paper > 0.85 && (0.24..0.26).contains(&o1),
+        "{paper} and {o1} of a CPU"
+    );
+    // Alone on a machine of which one core is twice as fast: it is the only thread of a slow core.
+    let of_the_fast_core = |known: Known| {
+        let mut world = world(known, "amp-8");
+        world.start(Box::new(Busy(1)), 100, None);
+        world.run_until(1_000 * MS).expect("nothing is checked");
+        world.outcome().programs[0].work_ns / 1e9
+    };
+    let [paper, o1] = [Known::Paper, Known::O1].map(of_the_fast_core);
+    assert!(paper > 0.9 && o1 < 0.6, "{paper} and {o1} of the fast core");
+}
+
+#[test]
+fn the_paper_s_algorithm_gives_parallel_programs_turns_of_a_tenth_of_a_second() {
+    // At nice -5 slices are 500 ms: that is how long one goes before the other without seniority.
+    let changes = |known: Known| {
+        let mut world = world(known, "smp-8");
+        world.start(Box::new(Busy(8)), 305, None);
+        world.start(Box::new(Busy(8)), 305, None);
+        let (mut before, mut leaders) = ([0.0; 2], Vec::new());
+        for window in 1..=80 {
+            world.run_until(window * 50 * MS).expect("nothing is checked");
+            let outcome = world.outcome();
+            let work = [outcome.programs[0].work_ns, outcome.programs[1].work_ns];
+            leaders.push(work[0] - before[0] > work[1] - before[1]);
+            before = work;
+        }
+        leaders.windows(2).filter(|pair| pair[0] != pair[1]).count()
+    };
+    let (paper, o1) = (changes(Known::Paper), changes(Known::O1));
+    assert!(
+        paper > 25 && o1 < 12,
+        "{paper} changes in 4 s, without seniority {o1}"
+    );
+}
