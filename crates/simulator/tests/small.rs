@@ -28,7 +28,10 @@ fn ten_thousand_small_worlds_hold() {
             "threadwise sim check --seed 1 --worlds 5000 --schedulers {}",
             names.join(",")
         );
-        assert!(swept.nr_worlds == 5_000 && swept.nr_events > 2_000_000, "{swept:?}");
+        assert!(
+            swept.nr_worlds == 5_000 && swept.nr_events > 2_000_000,
+            "{swept:?}"
+        );
     }
 }
 

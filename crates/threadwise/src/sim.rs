@@ -31,11 +31,9 @@ const PIECE_NS: u64 = 60_000_000;
 /// A command of the simulator.
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Compare an experiment's schedulers on its synthetic programs
+    // What their help says stands with their options: a line here would hide all but itself.
     Run(RunOptions),
-    /// Show what ran where and when, in the terminal or for Perfetto
     Timeline(TimelineOptions),
-    /// Play random small worlds in which everything goes wrong, until a checker notices something
     Check(check::Options),
 }
 
