@@ -206,6 +206,13 @@ impl Kernel {
         }
     }
 
+    /// A CPU has this capacity instead of what the machine says; nothing runs yet.
+    pub(crate) fn set_capacity(&mut self, cpu: CpuIndex, capacity: u32) {
+        let state = &mut self.cpus[cpu];
+        (state.capacity, state.speed, state.rate) = (capacity, capacity, rate_of(capacity));
+        self.hardware.set_alone(cpu, rate_of(capacity));
+    }
+
     /// Whether the task may run there, were that online (`p->cpus_ptr`).
     pub fn may_run(&self, task: TaskIndex, cpu: CpuIndex) -> bool {
         self.tasks[task].allowed.as_ref().is_none_or(|cpus| cpus.has(cpu))

@@ -219,6 +219,12 @@ impl Hardware {
             && self.meters.is_none()
     }
 
+    /// A CPU has this rate while nothing is beside it, instead of that of its capacity; nothing runs yet.
+    pub(crate) fn set_alone(&mut self, cpu: CpuIndex, rate: Rate) {
+        let seat = &mut self.seats[cpu];
+        (seat.alone, seat.wanted, seat.rate) = (rate, rate, rate);
+    }
+
     /// Does without one of its mechanisms. Nobody runs yet.
     pub(crate) fn switch_off(&mut self, mechanism: Mechanism) {
         match mechanism {

@@ -6,7 +6,6 @@ use threadwise_policy::Tunables;
 
 use crate::Ns;
 use crate::costs::Costs;
-use crate::hardware::rate_of;
 use crate::kernel::Kernel;
 use crate::scheduler::Scheduler;
 use crate::schedulers::broken::{Broken, How};
@@ -84,7 +83,7 @@ impl Known {
         self.world_of(machine, None, costs, tun)
     }
 
-    /// The same, with these capacities instead of the machine's, which shares nothing.
+    /// The same, with these capacities instead of the machine's.
     pub(crate) fn world_of(
         self,
         machine: &Machine,
@@ -93,10 +92,8 @@ impl Known {
         tun: Tunables,
     ) -> World {
         World::boxed(machine, costs, |kernel| {
-            for (cpu, &capacity) in kernel.cpus.iter_mut().zip(capacities.into_iter().flatten()) {
-                cpu.capacity = capacity;
-                cpu.speed = capacity;
-                cpu.rate = rate_of(capacity);
+            for (cpu, &capacity) in capacities.into_iter().flatten().enumerate() {
+                kernel.set_capacity(cpu, capacity);
             }
             self.make(machine, kernel, tun)
         })
