@@ -55,6 +55,8 @@ pub enum Place {
 pub(crate) enum Doing {
     Compute,
     Spin(Futex),
+    /// Spins for a while.
+    SpinFor(Futex),
     /// Wakes those that wait for this futex, one after the other; so many are left.
     Wake(Futex, usize),
     Sleep(Futex),

@@ -9,7 +9,8 @@
 //!
 //! What is modelled: CPUs of different speed, what they share ([`Mechanism`]), run queues, idle CPUs, slices that end at ticks,
 //! preemption, wake-ups one after the other, and what switches, wake-ups, ticks and timers cost ([`Costs`]). What is not:
-//! caches that a task has to fill again, interrupts other than those.
+//! caches that a task has to fill again, interrupts other than those. [`programs`] are what threads do with locks, barriers
+//! and timers.
 
 pub mod check;
 mod costs;
@@ -18,8 +19,10 @@ pub mod faults;
 mod hardware;
 mod idle;
 pub mod kernel;
+mod latency;
 mod mask;
 mod program;
+pub mod programs;
 mod queue;
 mod scheduler;
 pub mod schedulers;
@@ -31,7 +34,7 @@ mod world;
 
 pub use costs::Costs;
 pub use hardware::Mechanism;
-pub use program::{Futex, Memory, Program, Step};
+pub use program::{Futex, Memory, Program, SHARED, Step};
 pub use scheduler::{Enqueue, Scheduler};
 pub use synthetic::Synthetic;
 pub use world::{Outcome, ProgramOutcome, World};

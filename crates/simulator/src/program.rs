@@ -2,21 +2,36 @@
 //! What programs do, as the simulator sees it.
 
 use crate::Ns;
+use crate::kernel::CpuIndex;
 
-/// Something that threads of a program sleep on until another wakes them, as on a futex.
+/// Something that threads sleep on until another wakes them, as on a futex. Each program has its own, except for those from
+/// [`SHARED`] on.
 pub type Futex = u32;
+
+/// From here on futexes are one and the same for all programs, as in memory that processes share. Nobody spins on them.
+pub const SHARED: Futex = 1 << 31;
 
 /// What a thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Computes: so many nanoseconds on the fastest CPU. This is the work that counts.
     Compute(Ns),
+    /// The same, but what it does is not work: a system call, bookkeeping.
+    Overhead(Ns),
     /// Sleeps until somebody wakes this futex.
     Wait(Futex),
     /// Spins until somebody wakes this futex: it stays ready, and what it does is not work.
     Spin(Futex),
+    /// The same, but for so many nanoseconds on the fastest CPU at the most.
+    SpinFor(Futex, Ns),
     /// Wakes all that wait for or spin on this futex.
     Wake(Futex),
+    /// Wakes the one that has waited the longest for this futex, and all that spin on it: they see memory change.
+    WakeOne(Futex),
+    /// Lets others go first (`sched_yield`).
+    Yield,
+    /// Begins one more thread of its program, which has the next number.
+    Fork,
     /// Sleeps for so long.
     Sleep(Ns),
     /// Is gone for good.
@@ -37,12 +52,22 @@ pub struct Memory {
 
 /// A program of threads that share memory: its threads' next steps may depend on what the others did.
 pub trait Program {
-    /// How many threads it has; they are numbered from 0 and all begin at once.
+    /// How many threads it has at first; they are numbered from 0 and all begin at once.
     fn nr_threads(&self) -> usize;
 
-    /// What the thread does now that its last step is done, at first and after each. Nothing happens between this and
-    /// the beginning of the step, so no wake-up is lost.
-    fn next(&mut self, thread: usize) -> Step;
+    /// What the thread does now, at `now`, that its last step is done, at first and after each. Nothing happens between
+    /// this and the beginning of the step, so no wake-up is lost.
+    fn next(&mut self, thread: usize, now: Ns) -> Step;
+
+    /// The thread's weight, 1 to 10000 where 100 is nice 0, if it is not that of the program.
+    fn weight(&self, _thread: usize) -> Option<u32> {
+        None
+    }
+
+    /// The one CPU that the thread is bound to, if it is not that of the program.
+    fn bound_to(&self, _thread: usize) -> Option<CpuIndex> {
+        None
+    }
 
     /// How the thread uses memory; asked once, before it begins.
     fn memory(&self, _thread: usize) -> Memory {

@@ -48,6 +48,9 @@ pub trait Scheduler {
     /// The timer that [`Kernel::start_timer`] started has expired.
     fn timer(&mut self, _kernel: &mut Kernel) {}
 
+    /// The running task lets others go first; it has no slice any more (`yield_task_scx()` without `ops.yield`).
+    fn yielded(&mut self, _kernel: &mut Kernel, _task: TaskIndex) {}
+
     /// Whether a task without a slice is enqueued also where nothing else could run (`SCX_OPS_ENQ_LAST`).
     fn wants_last(&self) -> bool {
         false

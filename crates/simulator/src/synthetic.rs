@@ -132,7 +132,7 @@ impl Program for Synthetic {
         self.threads
     }
 
-    fn next(&mut self, thread: usize) -> Step {
+    fn next(&mut self, thread: usize, _now: Ns) -> Step {
         if thread == 0 {
             self.main_thread()
         } else {

@@ -2,6 +2,7 @@
 //! A machine, a scheduler and programs, and time that passes.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
@@ -15,9 +16,14 @@ use crate::faults::Injector;
 use crate::hardware::Mechanism;
 use crate::kernel::{CpuIndex, Direct, Doing, Kernel, Place, Task, TaskIndex, work};
 use crate::mask::CpuMask;
-use crate::program::{Futex, Program, Step};
+use crate::program::{Futex, Program, SHARED, Step};
 use crate::scheduler::{Enqueue, Scheduler};
 use crate::timeline::{Happening, Timeline};
+
+/// Whose futex it is, and which.
+fn futex_key(program: usize, futex: Futex) -> (usize, Futex) {
+    (if futex < SHARED { program } else { usize::MAX }, futex)
+}
 
 /// What a task has that goes on because there is no other (`SCX_SLICE_DFL`).
 const DEFAULT_SLICE_NS: Ns = 20_000_000;
@@ -163,8 +169,20 @@ impl World {
     /// was on a CPU after the first, so that who does not know which CPU is fast has no luck with CPU 0.
     pub fn start(&mut self, program: Box<dyn Program>, weight: u32, bound_to: Option<CpuIndex>) {
         let index = self.programs.len();
+        let threads = 0..program.nr_threads();
+        self.programs.push(program);
+        self.tasks.push(Vec::new());
+        self.add_threads(index, threads, weight, bound_to);
+        for task in self.tasks[index].clone() {
+            self.wake(task, None);
+        }
+    }
+
+    fn add_threads(&mut self, index: usize, threads: Range<usize>, weight: u32, bound_to: Option<CpuIndex>) {
         let mut tasks = Vec::new();
-        for thread in 0..program.nr_threads() {
+        for thread in threads {
+            let weight = self.programs[index].weight(thread).unwrap_or(weight);
+            let bound_to = self.programs[index].bound_to(thread).or(bound_to);
             tasks.push(self.kernel.tasks.len());
             self.kernel.tasks.push(Task {
                 program: index,
@@ -197,11 +215,22 @@ impl World {
             }
             self.scheduler.enable(&self.kernel, task);
         }
-        self.programs.push(program);
-        self.tasks.push(tasks.clone());
-        for task in tasks {
-            self.wake(task, None);
+        self.tasks[index].extend(tasks);
+    }
+
+    /// What runs on this CPU begins one more thread of its program, which inherits its weight and where it may run.
+    fn fork(&mut self, cpu: CpuIndex, forker: TaskIndex) {
+        let (program, weight, bound_to) = {
+            let task = &self.kernel.tasks[forker];
+            (task.program, task.weight, task.bound_to)
+        };
+        let nr = self.tasks[program].len();
+        self.add_threads(program, nr..nr + 1, weight, bound_to);
+        let child = self.tasks[program][nr];
+        if self.kernel.tasks[child].bound_to.is_none() {
+            self.kernel.tasks[child].cpu = cpu;
         }
+        self.wake(child, Some(cpu));
     }
 
     /// Lets time pass up to this.
@@ -302,11 +331,21 @@ impl World {
                 let task = &self.kernel.tasks[running];
                 (task.program, task.thread)
             };
-            let step = self.programs[program].next(thread);
+            let step = self.programs[program].next(thread, self.kernel.now);
             let task = &mut self.kernel.tasks[running];
             match step {
                 Step::Compute(ns) => {
                     task.doing = Doing::Compute;
+                    task.left = work(ns);
+                    break;
+                }
+                Step::Overhead(ns) => {
+                    task.doing = Doing::Next;
+                    task.left = work(ns);
+                    break;
+                }
+                Step::SpinFor(futex, ns) => {
+                    task.doing = Doing::SpinFor(futex);
                     task.left = work(ns);
                     break;
                 }
@@ -317,12 +356,32 @@ impl World {
                 }
                 Step::Wake(futex) => {
                     // Who comes to sleep while it wakes the others is not meant.
-                    let nr = self.sleepers.get(&(program, futex)).map_or(0, Vec::len);
+                    let nr = self.sleepers.get(&futex_key(program, futex)).map_or(0, Vec::len);
                     task.doing = Doing::Wake(futex, nr);
                     self.release_spinners(program, futex);
                 }
+                Step::WakeOne(futex) => {
+                    task.doing = Doing::Wake(futex, 1);
+                    self.release_spinners(program, futex);
+                }
+                Step::Yield => {
+                    // Never for nothing, or who yields for ever stops time.
+                    task.doing = Doing::Next;
+                    task.left = work(self.kernel.costs.switch_ns.max(1));
+                    task.slice = 0;
+                    self.scheduler.yielded(&mut self.kernel, running);
+                    self.schedule(cpu);
+                    break;
+                }
+                Step::Fork => {
+                    task.doing = Doing::Next;
+                    task.left = work(self.kernel.costs.wake_ns);
+                    self.fork(cpu, running);
+                    break;
+                }
                 Step::Wait(futex) => {
-                    self.sleepers.entry((program, futex)).or_default().push(running);
+                    let key = futex_key(program, futex);
+                    self.sleepers.entry(key).or_default().push(running);
                     return self.block(cpu, Doing::Sleep(futex));
                 }
                 Step::Sleep(ns) => {
@@ -345,7 +404,7 @@ impl World {
         let task = &mut self.kernel.tasks[waker];
         task.doing = Doing::Wake(futex, left - 1);
         // Another waker of the same futex may have been there first.
-        if let Some(sleepers) = self.sleepers.get_mut(&(task.program, futex))
+        if let Some(sleepers) = self.sleepers.get_mut(&futex_key(task.program, futex))
             && !sleepers.is_empty()
         {
             task.left = work(self.kernel.costs.wake_ns);
@@ -358,7 +417,8 @@ impl World {
     fn release_spinners(&mut self, program: usize, futex: Futex) {
         for index in 0..self.tasks[program].len() {
             let task = self.tasks[program][index];
-            if self.kernel.tasks[task].doing != Doing::Spin(futex) {
+            let doing = self.kernel.tasks[task].doing;
+            if doing != Doing::Spin(futex) && doing != Doing::SpinFor(futex) {
                 continue;
             }
             let place = self.kernel.tasks[task].place;

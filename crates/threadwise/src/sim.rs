@@ -2,6 +2,9 @@
 //! `threadwise sim`.
 
 mod check;
+mod load;
+mod replay;
+mod rtapp;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -35,6 +38,10 @@ pub enum Command {
     Run(RunOptions),
     Timeline(TimelineOptions),
     Check(check::Options),
+    /// Simulate the program that an rt-app file describes
+    Rtapp(rtapp::Options),
+    /// Replay what `perf sched record` recorded, under another scheduler
+    Replay(replay::Options),
 }
 
 /// Compare an experiment's schedulers on its synthetic programs, in a simulation of its machine.
@@ -165,6 +172,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
         }
         Command::Timeline(options) => show(&options)?,
         Command::Check(options) => return check::run(&options),
+        Command::Rtapp(options) => return rtapp::run(&options),
+        Command::Replay(options) => return replay::run(&options),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -340,6 +349,16 @@ fn prepare(experiment: &Experiment) -> Result<(Machine, u32)> {
     })?;
     can_be_simulated(experiment, mips)?;
     Ok((machine, mips))
+}
+
+fn refuse_smt(machine: &Machine) -> Result<()> {
+    if machine.has_smt() {
+        bail!(
+            "hardware threads of machine {} share cores, which the simulator does not model yet",
+            machine.name()
+        );
+    }
+    Ok(())
 }
 
 /// Whether all of it can be simulated.

@@ -36,6 +36,8 @@ fn every_command_explains_itself() {
         &["runs", "export"],
         &["report"],
         &["compare"],
+        &["sim", "rtapp"],
+        &["sim", "replay"],
         &["model", "table"],
         &["model", "equation"],
         &["model", "joint"],
@@ -454,4 +456,87 @@ fn worlds_are_checked_and_one_that_fails_is_found_shrunk_and_replayed() {
         assert_eq!(refused.status.code(), Some(2));
         assert!(text(&refused.stderr).contains(said), "{refused:?}");
     }
+}
+
+fn in_repository(path: &str) -> String {
+    format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn an_rt_app_file_is_simulated_and_a_wrong_one_named() {
+    let file = in_repository("workloads/pipeline.rtapp.json");
+    let options = [
+        "sim",
+        "rtapp",
+        &file,
+        "--seconds",
+        "1",
+        "--machine",
+        "smp-8",
+        "--format",
+        "json",
+    ];
+    let output = threadwise(&options);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&value["schema"], &value["label"]),
+        (&"threadwise.sim.rtapp/1".into(), &"simulated".into())
+    );
+    for result in value["results"].as_array().unwrap() {
+        let threads = result["threads"].as_array().unwrap();
+        assert_eq!(threads.len(), 5);
+        // Half a millisecond of work in each of the 100 periods of 10 ms, 9 ms of slack less what the workers take.
+        let reader = &threads[0];
+        assert!(
+            (reader["work_ns"].as_f64().unwrap() / 50e6 - 1.0).abs() < 0.05,
+            "{reader}"
+        );
+        assert!(
+            (95..=101).contains(&reader["slack_us"]["count"].as_u64().unwrap()),
+            "{reader}"
+        );
+        assert_eq!(reader["slack_us"]["late"], 0, "{reader}");
+    }
+    assert_eq!(threadwise(&options).stdout, output.stdout, "the same each time");
+
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = folder.path().join("wrong.json");
+    std::fs::write(&wrong, "{\"tasks\": {\"t\": {\n\"rum\": 1}}}").unwrap();
+    let output = threadwise(&["sim", "rtapp", wrong.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("line 2, column 1: tasks.t.rum: unknown key"));
+}
+
+#[test]
+fn a_trace_is_replayed() {
+    let trace = in_repository("tests/traces/pipe.txt");
+    let output = threadwise(&[
+        "sim",
+        "replay",
+        &trace,
+        "--scheduler",
+        "kernel",
+        "--format",
+        "json",
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let consumer = &value["tasks"][1];
+    assert_eq!(consumer["comm"], "consumer");
+    assert_eq!(consumer["recorded_latency_us"]["p50"], 50.0);
+    let replayed = &consumer["simulated"][0];
+    assert!(
+        replayed["wake_up_latency_us"]["max"].as_f64().unwrap() < 50.0,
+        "on idle CPUs: {consumer}"
+    );
+    let ended = replayed["ended_ns"].as_u64().unwrap();
+    assert!((5_100_000..5_400_000).contains(&ended), "{consumer}");
+    let output = threadwise(&["sim", "replay", &in_repository("README.md")]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("line 3: expected COMM TID [CPU]"),
+        "{}",
+        text(&output.stderr)
+    );
 }

@@ -14,9 +14,11 @@ pub mod memory;
 pub mod pipeline;
 pub mod ratio;
 pub mod ready;
+pub mod rtapp;
 mod signals;
 mod stop;
 pub mod synthetic;
+pub mod trace;
 
 pub use ratio::{ParseRatioError, Ratio};
 pub use signals::Error as SignalError;

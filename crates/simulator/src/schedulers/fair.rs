@@ -261,6 +261,14 @@ impl Scheduler for Fair {
         self.queues[cpu].waiting.retain(|&waiting| waiting != task);
     }
 
+    /// `yield_task_fair()`: what it asked for counts as served.
+    fn yielded(&mut self, kernel: &mut Kernel, task: TaskIndex) {
+        let cpu = kernel.tasks[task].cpu;
+        self.charge(kernel, task);
+        self.queues[cpu].protected_until = 0;
+        self.entities[task].deadline += self.virtual_ns(task, self.slice_ns);
+    }
+
     fn tick(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
         let Some(running) = kernel.cpus[cpu].running else {
             return;

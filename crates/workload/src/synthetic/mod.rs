@@ -13,6 +13,7 @@ pub mod phases;
 pub mod probe;
 mod program;
 mod report;
+pub mod stages;
 mod team;
 pub mod work;
 

@@ -17,12 +17,22 @@ pub enum Distribution {
     Uniform,
     /// Exponential: the end of a phase does not depend on how long it has lasted.
     Exponential,
+    /// Always the mean.
+    Fixed,
+    /// Log-normal with sigma 1: most phases are short, the variance is e - 1.
+    Lognormal,
+    /// Pareto with exponent 2.5: a few phases are very long, the variance is 0.8.
+    Pareto,
 }
+
+/// The exponent of [`Distribution::Pareto`]; above 2 the variance is finite.
+const PARETO_EXPONENT: f64 = 2.5;
 
 /// Draws with mean 1 from a [`Distribution`], one for each round of a program, without end.
 ///
 /// The generator is PCG XSL 128/64 (LCG) with the program's seed as its state and the reference stream. A draw takes
-/// the upper 53 bits of one output as u in [0, 1): uniform yields 2u, exponential -ln(1-u) with a portable logarithm.
+/// the upper 53 bits of one output as u in [0, 1): uniform yields 2u, exponential -ln(1-u) with a portable logarithm, Pareto the inverse of its distribution function at u.
+/// A log-normal draw takes a second output (Box and Muller).
 #[derive(Clone, Debug)]
 pub struct Draws {
     generator: Pcg64,
@@ -42,11 +52,29 @@ impl Draws {
 
     /// The next draw: at least 0, finite, mean 1.
     pub fn draw(&mut self) -> f64 {
-        let unit = (self.generator.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        if self.distribution == Distribution::Fixed {
+            return 1.0;
+        }
+        let unit = self.unit();
         match self.distribution {
+            Distribution::Fixed => 1.0,
             Distribution::Uniform => 2.0 * unit,
             Distribution::Exponential => -libm::log(1.0 - unit),
+            Distribution::Lognormal => {
+                let angle = std::f64::consts::TAU * self.unit();
+                let normal = libm::sqrt(-2.0 * libm::log(1.0 - unit)) * libm::cos(angle);
+                libm::exp(normal - 0.5)
+            }
+            Distribution::Pareto => {
+                let least = (PARETO_EXPONENT - 1.0) / PARETO_EXPONENT;
+                least * libm::pow(1.0 - unit, -1.0 / PARETO_EXPONENT)
+            }
         }
+    }
+
+    /// Uniform in [0, 1).
+    fn unit(&mut self) -> f64 {
+        (self.generator.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
@@ -183,6 +211,7 @@ mod tests {
         for (distribution, variance) in [
             (Distribution::Uniform, 1.0 / 3.0),
             (Distribution::Exponential, 1.0),
+            (Distribution::Fixed, 0.0),
         ] {
             let draws: Vec<f64> = Draws::new(distribution, 7).take(200_000).collect();
             let mean = draws.iter().sum::<f64>() / draws.len() as f64;
@@ -191,6 +220,27 @@ mod tests {
             assert!((spread - variance).abs() < 0.03, "{distribution:?} {spread}");
             assert!(draws.iter().all(|x| x.is_finite() && *x >= 0.0));
             assert!(distribution != Distribution::Uniform || draws.iter().all(|x| *x < 2.0));
+        }
+    }
+
+    /// Their variances converge slowly, so they are compared at points of their distribution functions.
+    #[test]
+    fn heavy_tails_are_as_heavy_as_they_should_be() {
+        let share_below = |distribution, limit: f64| {
+            let draws: Vec<f64> = Draws::new(distribution, 7).take(200_000).collect();
+            let mean = draws.iter().sum::<f64>() / draws.len() as f64;
+            assert!((mean - 1.0).abs() < 0.02, "{distribution:?} {mean}");
+            draws.iter().filter(|&&x| x < limit).count() as f64 / draws.len() as f64
+        };
+        // ln(x) is normal about -1/2 with deviation 1: half lie below e^(-1/2), 97.72 % below e^(3/2).
+        for (limit, share) in [(0.606_53, 0.5), (4.481_69, 0.977_25)] {
+            let found = share_below(Distribution::Lognormal, limit);
+            assert!((found - share).abs() < 0.005, "below {limit}: {found}");
+        }
+        // 1 - (0.6/x)^2.5
+        for (limit, share) in [(0.6, 0.0), (1.2, 0.823_22), (6.0, 0.996_84)] {
+            let found = share_below(Distribution::Pareto, limit);
+            assert!((found - share).abs() < 0.005, "below {limit}: {found}");
         }
     }
 

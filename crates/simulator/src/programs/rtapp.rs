@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What an rt-app file says, as a [`Play`].
+
+use threadwise_workload::rtapp::{Access, Action, Event, File, Phase, Policy, Settings, Task};
+
+use super::script::{Object, Op, Play, Script, Stage, TimerKind};
+use crate::Ns;
+use crate::kernel::CpuIndex;
+
+/// What rt-app finds out or meets when it runs, and a simulation has to be told. All are assumptions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assumptions {
+    /// CPUs that there are.
+    pub nr_cpus: usize,
+    /// How long a thread that finds a mutex taken spins before it sleeps; rt-app's own mutexes do not.
+    pub spin_ns: Ns,
+    /// What is read or written in memory in a microsecond of the fastest CPU, in bytes.
+    pub memory_bytes_per_us: u64,
+    /// How long following a pointer takes on the fastest CPU while the buffer fits into a cache of a CPU's own, and beyond.
+    pub hop_ns: [Ns; 2],
+    /// The size of that cache, in bytes.
+    pub cache_bytes: u64,
+    /// What a device writes in a microsecond, in bytes, while the thread sleeps. /dev/null takes everything at once.
+    pub io_bytes_per_us: u64,
+}
+
+impl Assumptions {
+    /// Round numbers of a current server: 8 GB/s a CPU, 4 and 80 ns a pointer, 1 MiB of L2, a disk of 500 MB/s.
+    pub fn of_server(nr_cpus: usize) -> Self {
+        Self {
+            nr_cpus,
+            spin_ns: 0,
+            memory_bytes_per_us: 8_000,
+            hop_ns: [4, 80],
+            cache_bytes: 1 << 20,
+            io_bytes_per_us: 500,
+        }
+    }
+}
+
+/// Something in the file that cannot be simulated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Where it stands, from 1.
+    pub line: usize,
+    /// The task, and the phase or event.
+    pub key: String,
+    /// What, and what to do.
+    pub what: String,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}: tasks.{}: {}", self.line, self.key, self.what)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// A microsecond.
+const US: Ns = 1_000;
+
+/// A call of write(2) that has nothing to wait for, on the fastest CPU; an estimate.
+const WRITE_NS: Ns = 1_000;
+
+/// The program that the file describes.
+///
+/// # Errors
+/// If it asks for what the simulator does not know: real-time and deadline policies, settings that change with the phase,
+/// sets of some CPUs, groups, memory nodes, utilization clamps.
+pub fn play(file: &File, assumptions: &Assumptions) -> Result<Play, Refused> {
+    let mut compiler = Compiler {
+        file,
+        assumptions,
+        mutexes: Names::default(),
+        conditions: Names::default(),
+        barriers: Names::default(),
+        semaphores: Names::default(),
+        timers: Names::default(),
+        timer_kinds: Vec::new(),
+    };
+    let scripts = file
+        .tasks
+        .iter()
+        .map(|task| compiler.script(task))
+        .collect::<Result<_, _>>()?;
+    Ok(Play {
+        scripts,
+        nr_mutexes: compiler.mutexes.0.len(),
+        spin_ns: assumptions.spin_ns,
+        nr_conditions: compiler.conditions.0.len(),
+        barriers: compiler
+            .barriers
+            .0
+            .iter()
+            .map(|name| file.barrier_users(name))
+            .collect(),
+        nr_semaphores: compiler.semaphores.0.len(),
+        timers: compiler.timer_kinds,
+        cumulative_slack: file.global.cumulative_slack,
+    })
+}
+
+/// Objects by name, numbered as they come.
+#[derive(Default)]
+struct Names(Vec<String>);
+
+impl Names {
+    fn number(&mut self, name: &str) -> Object {
+        match self.0.iter().position(|known| known == name) {
+            Some(number) => number,
+            None => {
+                self.0.push(name.to_owned());
+                self.0.len() - 1
+            }
+        }
+    }
+}
+
+struct Compiler<'a> {
+    file: &'a File,
+    assumptions: &'a Assumptions,
+    mutexes: Names,
+    conditions: Names,
+    barriers: Names,
+    semaphores: Names,
+    timers: Names,
+    timer_kinds: Vec<TimerKind>,
+}
+
+impl Compiler<'_> {
+    fn script(&mut self, task: &Task) -> Result<Script, Refused> {
+        let refuse = |what: &str| Refused {
+            line: task.line,
+            key: task.name.clone(),
+            what: what.to_owned(),
+        };
+        let stages = task
+            .phases
+            .iter()
+            .map(|phase| self.stage(task, phase))
+            .collect::<Result<_, _>>()?;
+        Ok(Script {
+            name: task.name.clone(),
+            instances: task.instances,
+            delay: task.delay_us * US,
+            weight: weight(&task.settings).map_err(refuse)?,
+            bound_to: self.bound_to(&task.settings).map_err(refuse)?,
+            stages,
+            passes: task.loops,
+        })
+    }
+
+    /// The one CPU of its set.
+    fn bound_to(&self, settings: &Settings) -> Result<Option<CpuIndex>, &'static str> {
+        let Some(cpus) = &settings.cpus else {
+            return Ok(None);
+        };
+        let mut cpus: Vec<CpuIndex> = cpus.iter().map(|&cpu| cpu as CpuIndex).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        match cpus.as_slice() {
+            [.., last] if *last >= self.assumptions.nr_cpus => {
+                Err("cpus names a CPU that the machine does not have")
+            }
+            [one] => Ok(Some(*one)),
+            all if all.len() == self.assumptions.nr_cpus => Ok(None),
+            _ => Err("cpus: only one CPU or all can be simulated"),
+        }
+    }
+
+    fn stage(&mut self, task: &Task, phase: &Phase) -> Result<Stage, Refused> {
+        if phase.settings != Settings::default() {
+            return Err(Refused {
+                line: phase.line,
+                key: format!("{}.{}", task.name, phase.name),
+                what: String::from(
+                    "settings that change with the phase cannot be simulated; move them to the task",
+                ),
+            });
+        }
+        let mut ops = Vec::new();
+        for event in &phase.events {
+            self.event(task, event, &mut ops);
+        }
+        Ok(Stage {
+            ops,
+            repeats: phase.loops,
+        })
+    }
+
+    fn event(&mut self, task: &Task, event: &Event, ops: &mut Vec<Op>) {
+        let op = match &event.action {
+            Action::Run(us) => Op::Compute(us * US),
+            Action::Runtime(us) => Op::RunFor(us * US),
+            Action::Sleep(us) => Op::Sleep(us * US),
+            Action::Timer {
+                name,
+                unique,
+                period_us,
+                absolute,
+            } => Op::Timer {
+                timer: self.timer(name, *unique, *absolute),
+                period: period_us * US,
+            },
+            Action::Lock(name) => Op::Lock(self.mutexes.number(name)),
+            Action::Unlock(name) => Op::Unlock(self.mutexes.number(name)),
+            Action::Wait { condition, mutex } => self.wait(condition, mutex),
+            Action::Signal(name) => Op::Signal(self.conditions.number(name)),
+            Action::Broadcast(name) => Op::Broadcast(self.conditions.number(name)),
+            Action::Sync { condition, mutex } => {
+                ops.push(Op::Signal(self.conditions.number(condition)));
+                self.wait(condition, mutex)
+            }
+            Action::Barrier(name) => Op::Barrier(self.barriers.number(name)),
+            Action::SemPost(name) => Op::Post(self.semaphores.number(name)),
+            Action::SemWait(name) => Op::Take(self.semaphores.number(name)),
+            // A condition and a mutex that have the task's name.
+            Action::Suspend => {
+                let mutex = self.mutexes.number(&task.name);
+                ops.extend([Op::Lock(mutex), self.wait(&task.name, &task.name)]);
+                Op::Unlock(mutex)
+            }
+            Action::Resume(name) => {
+                let mutex = self.mutexes.number(name);
+                ops.extend([Op::Lock(mutex), Op::Broadcast(self.conditions.number(name))]);
+                Op::Unlock(mutex)
+            }
+            Action::Fork(name) => {
+                let tasks = &self.file.tasks;
+                let child = tasks.iter().position(|task| task.name == *name);
+                Op::Fork(child.expect("the reader has seen that there is one"))
+            }
+            Action::Yield => Op::Yield,
+            Action::Mem(bytes) => Op::Compute(self.memory_ns(*bytes)),
+            Action::Memrun {
+                access, size, count, ..
+            } => Op::Compute(self.memrun_ns(*access, *size, *count)),
+            Action::Iorun(bytes) => {
+                let nr_calls = bytes.div_ceil(self.file.global.mem_buffer_size);
+                ops.push(Op::Compute(nr_calls * WRITE_NS));
+                match self.file.global.io_device.as_str() {
+                    "/dev/null" => return,
+                    _ => Op::Sleep(bytes * US / self.assumptions.io_bytes_per_us.max(1)),
+                }
+            }
+        };
+        ops.push(op);
+    }
+
+    fn wait(&mut self, condition: &str, mutex: &str) -> Op {
+        Op::Wait {
+            condition: self.conditions.number(condition),
+            mutex: self.mutexes.number(mutex),
+        }
+    }
+
+    /// A timer is absolute if any event that uses it says so.
+    fn timer(&mut self, name: &str, unique: bool, absolute: bool) -> Object {
+        let number = self.timers.number(name);
+        if number == self.timer_kinds.len() {
+            self.timer_kinds.push(TimerKind { unique, absolute });
+        }
+        self.timer_kinds[number].absolute |= absolute;
+        number
+    }
+
+    fn memory_ns(&self, bytes: u64) -> Ns {
+        bytes * US / self.assumptions.memory_bytes_per_us.max(1)
+    }
+
+    fn memrun_ns(&self, access: Access, size: u64, count: u64) -> Ns {
+        match access {
+            Access::Read | Access::Write => self.memory_ns(count),
+            Access::Chase { .. } => {
+                let [near, far] = self.assumptions.hop_ns;
+                count
+                    * if size <= self.assumptions.cache_bytes {
+                        near
+                    } else {
+                        far
+                    }
+            }
+        }
+    }
+}
+
+/// Weights of nice -20 to 19, 1024 for nice 0 (kernel/sched/core.c, `sched_prio_to_weight`).
+const NICE_WEIGHTS: [u32; 40] = [
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121,
+    2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29,
+    23, 18, 15,
+];
+
+/// The weight as sched_ext has it (`sched_weight_to_cgroup()`), if the policy is one that it schedules.
+fn weight(settings: &Settings) -> Result<u32, &'static str> {
+    if settings.deadline_us != [None; 3] {
+        return Err("deadlines and slices of its own cannot be simulated; take dl-runtime and the like out");
+    }
+    if settings.taskgroup.is_some() || settings.nodes.is_some() || settings.util != [None; 2] {
+        return Err("taskgroup, nodes_membind, util_min and util_max cannot be simulated; take them out");
+    }
+    let weight = match settings.policy.unwrap_or_default() {
+        Policy::Other | Policy::Batch => {
+            NICE_WEIGHTS[(settings.priority.unwrap_or(0) + 20).clamp(0, 39) as usize]
+        }
+        // WEIGHT_IDLEPRIO
+        Policy::Idle => 3,
+        Policy::RoundRobin | Policy::Fifo | Policy::Deadline => {
+            return Err("real-time and deadline policies cannot be simulated; use SCHED_OTHER");
+        }
+    };
+    Ok(((weight * 100 + 512) / 1024).clamp(1, 10_000))
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Traces: what each task did, who woke whom, and what is refused.
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+use threadwise_workload::trace::{Deed, Trace};
+
+const PIPE: &str = include_str!("../../../tests/traces/pipe.txt");
+const US: u64 = 1_000;
+
+#[test]
+fn chains_are_those_that_were_drawn_up_by_hand() {
+    let trace = Trace::parse(PIPE).unwrap();
+    let of = |index: usize| &trace.tasks[index];
+    let [producer, consumer, ticker, kworker] = [0, 1, 2, 3].map(of);
+    assert_eq!(
+        producer.deeds,
+        [
+            Deed::Ran(3_000 * US),
+            Deed::Woke(1),
+            Deed::Ran(1_000 * US),
+            Deed::Awaited(1),
+            Deed::Ran(1_990 * US),
+            Deed::Woke(3),
+            // Preempted in between.
+            Deed::Ran(2_010 * US),
+        ]
+    );
+    assert_eq!(
+        consumer.deeds,
+        [
+            Deed::Awaited(0),
+            Deed::Ran(2_000 * US),
+            Deed::Woke(0),
+            Deed::Ran(100 * US)
+        ]
+    );
+    assert_eq!(
+        ticker.deeds,
+        [
+            Deed::Slept(6_000 * US),
+            Deed::Ran(500 * US),
+            Deed::Slept(1_490 * US),
+            Deed::Ran(500 * US)
+        ]
+    );
+    assert_eq!(kworker.deeds, [Deed::Awaited(0), Deed::Ran(100 * US)]);
+    let latencies: Vec<_> = trace.tasks.iter().map(|task| task.latencies_ns.clone()).collect();
+    assert_eq!(
+        latencies,
+        [vec![30 * US], vec![50 * US], vec![10 * US, 5 * US], vec![10 * US]]
+    );
+    assert_eq!((kworker.is_kernel_thread, kworker.bound_to), (true, Some(0)));
+    assert!(!producer.is_kernel_thread && producer.tgid.is_none());
+    assert_eq!(
+        (trace.span_ns, trace.nr_cpus, trace.nr_unexplained),
+        (9_180 * US, 2, 0)
+    );
+}
+
+/// The other way in which perf prints the same, with processes.
+#[test]
+fn both_forms_of_perf_say_the_same() {
+    let short = "\
+   swapper     0/0     [000] 5.000000:  sched:sched_switch: swapper/0:0 [120] R ==> my app:7 [120]
+    my app     6/7     [000] 5.001000:  sched:sched_waking: comm=my app pid=8 prio=120 target_cpu=001
+    my app     6/7     [000] 5.001002:  sched:sched_wakeup: my app:8 [120] success=1 CPU:001
+   swapper     0/0     [001] 5.001010:  sched:sched_switch: swapper/1:0 [120] R ==> my app:8 [120]
+    my app     6/8     [001] 5.002010:  sched:sched_switch: my app:8 [120] S ==> swapper/1:0 [120]
+    my app     6/7     [000] 5.003000:  sched:sched_switch: my app:7 [120] X ==> swapper/0:0 [120]
+";
+    let trace = Trace::parse(short).unwrap();
+    assert_eq!(
+        trace.tasks[0].deeds,
+        [Deed::Ran(1_000 * US), Deed::Woke(1), Deed::Ran(2_000 * US)]
+    );
+    assert_eq!(trace.tasks[1].deeds, [Deed::Awaited(0), Deed::Ran(1_000 * US)]);
+    assert_eq!(trace.tasks[1].latencies_ns, [10 * US]);
+    assert!(
+        trace
+            .tasks
+            .iter()
+            .all(|task| task.tgid == Some(6) && task.comm == "my app")
+    );
+}
+
+#[test]
+fn a_wake_up_that_ends_no_sleep_is_none() {
+    // The first finds 8 awake; the second comes just before it leaves its CPU; the third sleep has no recorded end.
+    let text = "\
+ a 7 [000] 1.000000: sched:sched_switch: swapper/0:0 [120] R ==> a:7 [120]
+ swapper 0 [001] 1.000000: sched:sched_switch: swapper/1:0 [120] R ==> b:8 [120]
+ a 7 [000] 1.001000: sched:sched_waking: comm=b pid=8 prio=120 target_cpu=001
+ b 8 [001] 1.002000: sched:sched_switch: b:8 [120] R ==> swapper/1:0 [120]
+ swapper 0 [001] 1.002100: sched:sched_switch: swapper/1:0 [120] R ==> b:8 [120]
+ a 7 [000] 1.002999: sched:sched_waking: comm=b pid=8 prio=120 target_cpu=001
+ b 8 [001] 1.003000: sched:sched_switch: b:8 [120] S ==> swapper/1:0 [120]
+ swapper 0 [001] 1.003010: sched:sched_switch: swapper/1:0 [120] R ==> b:8 [120]
+ b 8 [001] 1.004010: sched:sched_switch: b:8 [120] D ==> swapper/1:0 [120]
+ swapper 0 [001] 1.006010: sched:sched_switch: swapper/1:0 [120] R ==> b:8 [120]
+ b 8 [001] 1.007010: sched:sched_switch: b:8 [120] X ==> swapper/1:0 [120]
+";
+    let trace = Trace::parse(text).unwrap();
+    assert_eq!(
+        trace.tasks[0].deeds,
+        [Deed::Ran(2_999 * US), Deed::Woke(1), Deed::Ran(4_011 * US)]
+    );
+    assert_eq!(
+        trace.tasks[1].deeds,
+        [
+            Deed::Ran(2_900 * US),
+            Deed::Awaited(0),
+            Deed::Ran(1_000 * US),
+            Deed::Slept(2_000 * US),
+            Deed::Ran(1_000 * US)
+        ]
+    );
+    assert_eq!(trace.nr_unexplained, 1);
+}
+
+#[test]
+fn what_the_scheduler_did_for_itself_is_left_out() {
+    let text = "\
+ a 7 [000] 1.000000: sched:sched_switch: a:7 [120] S ==> migration/0:19 [0]
+ migration/0 19 [000] 1.000100: sched:sched_waking: comm=a pid=7 prio=120 target_cpu=001
+ migration/0 19 [000] 1.000200: sched:sched_switch: migration/0:19 [0] S ==> swapper/0:0 [120]
+ swapper 0 [001] 1.000300: sched:sched_switch: swapper/1:0 [120] R ==> a:7 [120]
+ a 7 [001] 1.000400: sched:sched_switch: a:7 [120] S ==> swapper/1:0 [120]
+";
+    let trace = Trace::parse(text).unwrap();
+    assert_eq!(trace.tasks.len(), 1);
+    assert_eq!(trace.tasks[0].deeds, [Deed::Slept(100 * US), Deed::Ran(100 * US)]);
+}
+
+#[test]
+fn bad_lines_are_named() {
+    let good = " swapper 0 [000] 2.000000: sched:sched_switch: swapper/0:0 [120] R ==> a:7 [120]\n";
+    for (bad, what) in [
+        ("no trace at all", "COMM TID [CPU]"),
+        (" a 7 [000] 2.1: sched:sched_switch: a:7 [120] R", "prev_comm"),
+        (" a 7 [000] 2.1: sched:sched_waking: comm=b", "target_cpu"),
+        (
+            " a 7 [000] 1.0: sched:sched_waking: comm=b pid=8 prio=120 target_cpu=001",
+            "time goes back",
+        ),
+        (
+            " a 99999999999 [000] 2.1: sched:sched_switch: a:7 [120] R ==> b:8 [120]",
+            "too large",
+        ),
+        (" a 7 [000] 99999999999999.1: x: y", "too late"),
+        ("        ffffffff8110 __schedule ([kernel])", "perf sched script"),
+    ] {
+        let error = Trace::parse(&format!("# head\n{good}{bad}\n")).unwrap_err();
+        assert_eq!(error.line, 3, "{bad}: {error}");
+        assert!(error.to_string().contains(what), "{bad}: {error}");
+    }
+    assert!(Trace::parse("").unwrap_err().what.contains("no task"));
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "\\PC*") {
+        let _ = Trace::parse(&text);
+    }
+
+    #[test]
+    fn no_damage_to_a_trace_panics_and_what_is_read_adds_up(
+        line in 2usize..20, at in 0usize..160, put in "[ -~]{0,4}", drop in prop::collection::vec(2usize..20, 0..4)
+    ) {
+        let mut lines: Vec<String> = PIPE.lines().map(String::from).collect();
+        let length = lines[line].len();
+        lines[line].replace_range(at.min(length)..(at + put.len()).min(length), &put);
+        let kept: Vec<String> =
+            lines.into_iter().enumerate().filter(|(index, _)| !drop.contains(index)).map(|(_, line)| line).collect();
+        match Trace::parse(&kept.join("\n")) {
+            Ok(trace) => {
+                let ran: u64 = trace.tasks.iter().map(|task| task.ran_ns()).sum();
+                prop_assert!(ran <= trace.span_ns * trace.tasks.len() as u64);
+                for (index, task) in trace.tasks.iter().enumerate() {
+                    for deed in &task.deeds {
+                        if let Deed::Awaited(by) = deed {
+                            prop_assert!(trace.tasks[*by].deeds.contains(&Deed::Woke(index)));
+                        }
+                    }
+                }
+            }
+            Err(error) => prop_assert!((1..=kept.len()).contains(&error.line)),
+        }
+    }
+}
