@@ -486,7 +486,7 @@ fn an_rt_app_file_is_simulated_and_a_wrong_one_named() {
     for result in value["results"].as_array().unwrap() {
         let threads = result["threads"].as_array().unwrap();
         assert_eq!(threads.len(), 5);
-        // Half a millisecond of work in each of the 100 periods of 10 ms, 9 ms of slack less what the workers take.
+        // In each of the 100 periods of 10 ms half a millisecond of work, 4 of the workers at once, and 4 times 0.3 in turn.
         let reader = &threads[0];
         assert!(
             (reader["work_ns"].as_f64().unwrap() / 50e6 - 1.0).abs() < 0.05,
@@ -496,7 +496,11 @@ fn an_rt_app_file_is_simulated_and_a_wrong_one_named() {
             (95..=101).contains(&reader["slack_us"]["count"].as_u64().unwrap()),
             "{reader}"
         );
-        assert_eq!(reader["slack_us"]["late"], 0, "{reader}");
+        let slack = reader["slack_us"]["p50"].as_f64().unwrap();
+        assert!(
+            (slack - 4300.0).abs() < 200.0 && reader["slack_us"]["late"] == 0,
+            "{reader}"
+        );
     }
     assert_eq!(threadwise(&options).stdout, output.stdout, "the same each time");
 

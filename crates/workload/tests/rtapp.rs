@@ -226,12 +226,11 @@ fn what_is_wrong_is_named_with_its_place() {
         ),
         (
             "{\"tasks\": {\"t\": {\"run\": 1\n \"sleep\": 2}}}",
-            2,
-            2,
+            1,
+            26,
             "",
             "comma",
         ),
-        ("{\"tasks\":\n", 1, 1, "", ""),
         ("", 1, 1, "", "empty"),
         ("{}", 1, 1, "", "tasks"),
     ];

@@ -49,7 +49,7 @@ impl fmt::Display for Error {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// It cannot be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}")]
     Io {
         /// The file.
         path: String,
@@ -57,12 +57,12 @@ pub enum LoadError {
         source: std::io::Error,
     },
     /// It says something wrong.
-    #[error("{path}, {source}")]
+    #[error("{path}, {error}")]
     Content {
         /// The file.
         path: String,
         /// What, and where.
-        source: Error,
+        error: Error,
     },
 }
 
@@ -120,7 +120,7 @@ impl File {
             path: name.clone(),
             source,
         })?;
-        Self::parse(&text).map_err(|source| LoadError::Content { path: name, source })
+        Self::parse(&text).map_err(|error| LoadError::Content { path: name, error })
     }
 
     /// Reads what a file says.
