@@ -224,8 +224,8 @@ mod tests {
     use threadwise_machine::Machine;
 
     use super::*;
-    use crate::costs::Costs;
     use crate::Synthetic;
+    use crate::costs::Costs;
     use crate::kernel::{Task, work};
     use crate::program::{Program, Step};
     use crate::schedulers::RoundRobin;
@@ -241,7 +241,7 @@ mod tests {
             self.0 + 1
         }
 
-        fn next(&mut self, thread: usize) -> Step {
+        fn next(&mut self, thread: usize, _now: Ns) -> Step {
             if thread < self.0 {
                 Step::Compute(MS)
             } else {

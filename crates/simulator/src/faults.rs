@@ -368,7 +368,7 @@ impl Program for Burst {
         self.left.len()
     }
 
-    fn next(&mut self, thread: usize) -> Step {
+    fn next(&mut self, thread: usize, _now: Ns) -> Step {
         match self.left[thread] {
             0 => Step::Exit,
             _ if self.dice.one_in(3) => Step::Sleep(1 + self.dice.below(2_000_000)),

@@ -84,7 +84,10 @@ impl Idle {
 
     /// Claims any of these, of an idle core if there is one.
     pub(crate) fn claim_any_in(&mut self, allowed: &CpuMask) -> Option<CpuIndex> {
-        let whole = self.whole.as_ref().and_then(|whole| whole.next_in(allowed, self.cursor));
+        let whole = self
+            .whole
+            .as_ref()
+            .and_then(|whole| whole.next_in(allowed, self.cursor));
         let found = whole.or_else(|| self.cpus.next_in(allowed, self.cursor))?;
         Some(self.claim(found))
     }

@@ -206,7 +206,7 @@ impl World {
                 done: 0,
                 position: (0, 0),
                 direct: None,
-                memory: program.memory(thread),
+                memory: self.programs[index].memory(thread),
             });
             let task = self.kernel.tasks.len() - 1;
             if let Some(cpu) = bound_to {
@@ -220,15 +220,16 @@ impl World {
 
     /// What runs on this CPU begins one more thread of its program, which inherits its weight and where it may run.
     fn fork(&mut self, cpu: CpuIndex, forker: TaskIndex) {
-        let (program, weight, bound_to) = {
+        let (program, weight, allowed) = {
             let task = &self.kernel.tasks[forker];
-            (task.program, task.weight, task.bound_to)
+            (task.program, task.weight, task.allowed.clone())
         };
         let nr = self.tasks[program].len();
-        self.add_threads(program, nr..nr + 1, weight, bound_to);
+        self.add_threads(program, nr..nr + 1, weight, None);
         let child = self.tasks[program][nr];
         if self.kernel.tasks[child].bound_to.is_none() {
             self.kernel.tasks[child].cpu = cpu;
+            self.kernel.allow(child, allowed.map(|mask| *mask));
         }
         self.wake(child, Some(cpu));
     }

@@ -21,7 +21,7 @@ impl Program for Busy {
         self.0
     }
 
-    fn next(&mut self, _thread: usize) -> Step {
+    fn next(&mut self, _thread: usize, _now: Ns) -> Step {
         Step::Compute(MS)
     }
 }
@@ -34,7 +34,7 @@ impl Program for Gone {
         1
     }
 
-    fn next(&mut self, _thread: usize) -> Step {
+    fn next(&mut self, _thread: usize, _now: Ns) -> Step {
         Step::Exit
     }
 }
@@ -74,7 +74,7 @@ fn o1_favours_who_sleeps() {
         fn nr_threads(&self) -> usize {
             1
         }
-        fn next(&mut self, _thread: usize) -> Step {
+        fn next(&mut self, _thread: usize, _now: Ns) -> Step {
             self.0 = !self.0;
             if self.0 {
                 Step::Compute(10 * MS)

@@ -447,7 +447,7 @@ impl Program for Endless {
         1
     }
 
-    fn next(&mut self, _thread: usize) -> Step {
+    fn next(&mut self, _thread: usize, _now: Ns) -> Step {
         Step::Compute(1_000 * MS)
     }
 }

@@ -26,7 +26,7 @@ impl Program for Burn {
         1
     }
 
-    fn next(&mut self, _thread: usize) -> Step {
+    fn next(&mut self, _thread: usize, _now: Ns) -> Step {
         if std::mem::replace(&mut self.begun, true) {
             Step::Exit
         } else {
@@ -319,8 +319,8 @@ impl Program for Reads {
         self.inner.nr_threads()
     }
 
-    fn next(&mut self, thread: usize) -> Step {
-        self.inner.next(thread)
+    fn next(&mut self, thread: usize, now: Ns) -> Step {
+        self.inner.next(thread, now)
     }
 
     fn memory(&self, _thread: usize) -> Memory {

@@ -129,7 +129,7 @@ fn threads_take_turns_on_the_fast_cpu() {
         world.run_until(4000 * MS).expect("nothing is checked");
         cores(&world.outcome(), 4)
     };
-    let (ours, kernel) = (long(Which::Ours), long(Which::Kernel));
+    let (ours, kernel) = (long(Known::Threadwise), long(Known::Kernel));
     assert!(kernel < 4.0, "{kernel}");
     assert!(ours > 4.25, "{ours}");
 }

@@ -351,16 +351,6 @@ fn prepare(experiment: &Experiment) -> Result<(Machine, u32)> {
     Ok((machine, mips))
 }
 
-fn refuse_smt(machine: &Machine) -> Result<()> {
-    if machine.has_smt() {
-        bail!(
-            "hardware threads of machine {} share cores, which the simulator does not model yet",
-            machine.name()
-        );
-    }
-    Ok(())
-}
-
 /// Whether all of it can be simulated.
 fn can_be_simulated(experiment: &Experiment, mips: u32) -> Result<()> {
     if !(1..=100_000).contains(&mips) {

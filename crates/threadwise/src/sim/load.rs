@@ -40,7 +40,6 @@ impl Options {
     /// The machine, if it can be simulated.
     pub fn machine(&self) -> Result<Machine> {
         let machine = Machine::load(&self.machine)?;
-        super::refuse_smt(&machine)?;
         Ok(machine)
     }
 
