@@ -207,7 +207,7 @@ pub fn run(
 /// The rounds that were measured in full, and in which boot. Of a round that was interrupted and taken again in another
 /// boot only that one counts: schedulers are compared within a boot.
 pub fn boots_of_rounds(experiment: &Experiment, samples: &[Sample]) -> BTreeMap<u32, u32> {
-    let mut taken: BTreeMap<(u32, u32), BTreeSet<(&str, &[String])>> = BTreeMap::new();
+    let mut taken = BTreeMap::<_, BTreeSet<_>>::new();
     for sample in samples.iter().filter(|sample| !sample.void) {
         let of_round = taken.entry((sample.round, sample.boot)).or_default();
         of_round.insert((&sample.scheduler, &sample.run));

@@ -75,8 +75,20 @@ pub enum Error {
     Metrics(#[from] threadwise_metrics::Error),
     /// The samples could not be evaluated.
     #[error(transparent)]
-    Lab(#[from] threadwise_lab::Error),
+    Lab(Box<threadwise_lab::Error>),
     /// The machine could not be read back.
     #[error(transparent)]
-    Machine(#[from] threadwise_machine::Error),
+    Machine(Box<threadwise_machine::Error>),
+}
+
+impl From<threadwise_lab::Error> for Error {
+    fn from(error: threadwise_lab::Error) -> Self {
+        Self::Lab(Box::new(error))
+    }
+}
+
+impl From<threadwise_machine::Error> for Error {
+    fn from(error: threadwise_machine::Error) -> Self {
+        Self::Machine(Box::new(error))
+    }
 }

@@ -193,7 +193,9 @@ impl SmallWorld {
             }
         };
         for index in 0..self.programs.len() {
-            add(&|world| drop(world.programs.remove(index)));
+            add(&|world| {
+                world.programs.remove(index);
+            });
         }
         add(&|world| world.faults = Faults::default());
         for silence in FAULTS {

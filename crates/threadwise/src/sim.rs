@@ -164,7 +164,11 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Run(options) => {
             let mut task = options.experiment.task("")?;
             if !options.schedulers.is_empty() {
-                task.experiment.schedulers = options.schedulers.iter().map(named).collect::<Result<_>>()?;
+                task.experiment.schedulers = options
+                    .schedulers
+                    .iter()
+                    .map(|name| named(name))
+                    .collect::<Result<_>>()?;
                 task.experiment.check().map_err(anyhow::Error::msg)?;
             }
             let measurement = simulate(task, &options.without)?;
@@ -179,10 +183,10 @@ pub fn run(command: Command) -> Result<ExitCode> {
 }
 
 /// A scheduler as an experiment would name it.
-fn named(name: &String) -> Result<Scheduler> {
+fn named(name: &str) -> Result<Scheduler> {
     check::known(name)?;
     Ok(Scheduler {
-        name: name.clone(),
+        name: name.into(),
         command: Vec::new(),
     })
 }

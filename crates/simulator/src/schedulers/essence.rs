@@ -58,7 +58,7 @@ impl Essence {
             return SERIAL_BOOST;
         }
         let fills = |&program: &usize| self.nr_ready[program] >= self.nr_cpus;
-        let compete = self.parallel.len() > 1 && self.parallel.iter().all(|program| fills(program));
+        let compete = self.parallel.len() > 1 && self.parallel.iter().all(fills);
         match self.parallel.first() {
             Some(&senior) if compete && senior == program => SENIOR_BOOST,
             _ => 0,
