@@ -5,7 +5,7 @@ use crate::Ns;
 use crate::hardware::{RATE_ONE, rate_of};
 use crate::kernel::{Cpu, Doing, Kernel, Place, TaskIndex};
 use crate::scheduler::Scheduler;
-use crate::world::Sleepers;
+use crate::world::{Sleepers, futex_key};
 
 /// Watches over a world ([`crate::World::check`]).
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +77,7 @@ fn before(a: u64, b: u64) -> bool {
 pub(crate) fn sleepers_are_known(kernel: &Kernel, sleepers: &Sleepers) -> Result<(), String> {
     for (index, task) in kernel.tasks.iter().enumerate() {
         if let (Place::Nowhere, Doing::Sleep(futex)) = (task.place, task.doing) {
-            let known = sleepers.get(&(task.program, futex));
+            let known = sleepers.get(&futex_key(task.program, futex));
             if !known.is_some_and(|known| known.contains(&index)) {
                 return Err(format!(
                     "task {index} is lost: it sleeps on futex {futex}, which does not know of it"

@@ -21,7 +21,7 @@ use crate::scheduler::{Enqueue, Scheduler};
 use crate::timeline::{Happening, Timeline};
 
 /// Whose futex it is, and which.
-fn futex_key(program: usize, futex: Futex) -> (usize, Futex) {
+pub(crate) fn futex_key(program: usize, futex: Futex) -> (usize, Futex) {
     (if futex < SHARED { program } else { usize::MAX }, futex)
 }
 
