@@ -23,10 +23,16 @@ struct {
 	__type(value, u8);
 } homes SEC(".maps");
 
-/* How many CPUs are busy, in each last-level cache and each package. */
+/* How many CPUs are busy, in each last-level cache and each package, and the best of the idle ones. */
 struct tally {
 	u32 llc[TW_DOMAINS];
 	u32 package[TW_DOMAINS];
+	/*
+	 * No variables, because the verifier would follow the least rank through the loop, one less each time
+	 * round.
+	 */
+	u32 best_rank;
+	s32 best;
 };
 
 struct {
@@ -66,13 +72,14 @@ static void count_busy(struct tally *tally, s32 from, const struct cpumask *idle
 	}
 }
 
-/* The best of the idle CPUs for a task that ran on `prev` and whose program is at `home`, or -1. */
-static s32 best_spot(const struct task_struct *p, s32 prev, u32 home, const struct cpumask *idle,
-		     const struct tally *tally)
+/* Finds the best of the idle CPUs for a task that ran on `prev` and whose program is at `home`, or -1. */
+static void find_spot(const struct task_struct *p, s32 prev, u32 home, const struct cpumask *idle,
+		      struct tally *tally)
 {
-	u32 i, nr = nr_spots(), best_rank = TW_SEAT_NONE;
-	s32 best = -1;
+	u32 i, nr = nr_spots();
 
+	tally->best_rank = TW_SEAT_NONE;
+	tally->best = -1;
 	bpf_for(i, 0, nr) {
 		s32 cpu = (prev + i) % nr_cpus;
 		struct tw_spot spot = {};
@@ -85,12 +92,11 @@ static s32 best_spot(const struct task_struct *p, s32 prev, u32 home, const stru
 		spot.nr_busy_llc = tally->llc[llc_at(cpu)];
 		spot.nr_busy_package = tally->package[package_at(cpu)];
 		rank = tw_spot_rank(&spot, mode);
-		if (rank >= best_rank)
+		if (rank >= tally->best_rank)
 			continue;
-		best = cpu;
-		best_rank = rank;
+		tally->best = cpu;
+		tally->best_rank = rank;
 	}
-	return best;
 }
 
 /* An idle CPU as the mode wants it, claimed, or -1. */
@@ -100,7 +106,7 @@ static s32 claim_spot(const struct task_struct *p, s32 prev)
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &zero);
 	u8 *known = bpf_map_lookup_elem(&homes, &tgid);
 	const struct cpumask *idle;
-	s32 best = -1;
+	s32 best;
 
 	if (!tally || !known)
 		return -1;
@@ -108,11 +114,10 @@ static s32 claim_spot(const struct task_struct *p, s32 prev)
 	if (nr_ready && *known && tw_fits_llc(nr_ready + 1, llc_cores[(*known - 1) & (TW_DOMAINS - 1)]))
 		home = *known;
 	idle = scx_bpf_get_idle_cpumask();
-	if (!bpf_cpumask_empty(idle)) {
-		count_busy(tally, prev, idle);
-		best = best_spot(p, prev, home, idle, tally);
-	}
+	count_busy(tally, prev, idle);
+	find_spot(p, prev, home, idle, tally);
 	scx_bpf_put_idle_cpumask(idle);
+	best = tally->best;
 	if (best < 0 || !scx_bpf_test_and_clear_cpu_idle(best))
 		return -1;
 	if (!nr_ready)
