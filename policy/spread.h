@@ -63,4 +63,13 @@ static inline u32 tw_spot_rank(const struct tw_spot *spot, enum tw_mode mode)
 	       (TW_BUSY_MOST - busy_llc) << 4 | seat;
 }
 
+/*
+ * Whether a running task leaves a CPU of this rank, counted without itself, for an idle one: not for another
+ * core that is worth as much.
+ */
+static inline bool tw_leaves_spot(u32 own_rank, u32 rank)
+{
+	return rank >> 4 < own_rank >> 4;
+}
+
 #endif /* TW_SPREAD_H */

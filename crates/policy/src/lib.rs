@@ -23,6 +23,7 @@ mod ffi {
         pub safe fn tw_native_takes_turn(task: &Task, there: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_seat_rank(seat: &Seat) -> u32;
         pub safe fn tw_native_spot_rank(spot: &Spot, mode: u32) -> u32;
+        pub safe fn tw_native_leaves_spot(own_rank: u32, rank: u32) -> u32;
         pub safe fn tw_native_fits_llc(ready: u32, cores: u32) -> u32;
         pub safe fn tw_native_leaves_seat_for(class: u32, shared: u32, beside_serial: u32) -> u32;
         pub safe fn tw_native_class_of(
@@ -220,6 +221,12 @@ impl Spot {
     /// The task takes the idle CPU of the least rank, and not one that has none.
     pub fn rank(&self, mode: Mode) -> Option<u32> {
         Some(ffi::tw_native_spot_rank(self, mode as u32)).filter(|&rank| rank != u32::MAX)
+    }
+
+    /// Whether a task that runs here, and is not counted, leaves for another one.
+    pub fn is_left_for(&self, other: &Self, mode: Mode) -> bool {
+        let rank = |spot| ffi::tw_native_spot_rank(spot, mode as u32);
+        ffi::tw_native_leaves_spot(rank(self), rank(other)) != 0
     }
 }
 

@@ -79,6 +79,11 @@ u32 tw_native_spot_rank(const struct tw_spot *spot, u32 mode)
 	return tw_spot_rank(spot, mode);
 }
 
+u32 tw_native_leaves_spot(u32 own_rank, u32 rank)
+{
+	return tw_leaves_spot(own_rank, rank);
+}
+
 u32 tw_native_fits_llc(u32 nr_ready, u32 nr_cores)
 {
 	return tw_fits_llc(nr_ready, nr_cores);

@@ -180,6 +180,17 @@ fn the_cpu_that_a_task_left_is_first_among_equals() {
             "more than a rank can tell apart"
         );
     }
+    for mode in [Mode::Performance, Mode::Powersave] {
+        assert!(
+            !spot(true, 1).is_left_for(&spot(false, 1), mode),
+            "for what is worth as much"
+        );
+    }
+    // Two of four in one package: a third comes, or one goes.
+    assert!(spot(true, 1).is_left_for(&spot(false, 0), Mode::Performance));
+    assert!(!spot(true, 1).is_left_for(&spot(false, 2), Mode::Performance));
+    assert!(spot(true, 1).is_left_for(&spot(false, 2), Mode::Powersave));
+    assert!(!spot(true, 1).is_left_for(&spot(false, 0), Mode::Powersave));
     assert!(spot(true, 2).rank(Mode::Performance) > spot(false, 1).rank(Mode::Performance));
     assert!(spot(true, 1).rank(Mode::Powersave) > spot(false, 2).rank(Mode::Powersave));
 }

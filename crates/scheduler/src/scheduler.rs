@@ -177,7 +177,7 @@ impl<'a> Scheduler<'a> {
         if options.partial {
             *flags |= *compat::SCX_OPS_SWITCH_PARTIAL;
         }
-        if rodata.nr_faster > 0 || rodata.has_smt {
+        if rodata.nr_faster > 0 || rodata.has_smt || rodata.has_mode {
             // A task that would go on alone is enqueued all the same, which is how it leaves for a better CPU.
             *flags |= *compat::SCX_OPS_ENQ_LAST;
         }

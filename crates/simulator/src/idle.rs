@@ -82,13 +82,18 @@ impl Idle {
         Some(self.claim(found))
     }
 
+    /// Claims one of these of which the whole core is idle.
+    pub(crate) fn claim_whole_in(&mut self, allowed: &CpuMask) -> Option<CpuIndex> {
+        let found = self.whole.as_ref()?.next_in(allowed, self.cursor)?;
+        Some(self.claim(found))
+    }
+
     /// Claims any of these, of an idle core if there is one.
     pub(crate) fn claim_any_in(&mut self, allowed: &CpuMask) -> Option<CpuIndex> {
-        let whole = self
-            .whole
-            .as_ref()
-            .and_then(|whole| whole.next_in(allowed, self.cursor));
-        let found = whole.or_else(|| self.cpus.next_in(allowed, self.cursor))?;
+        if let Some(found) = self.claim_whole_in(allowed) {
+            return Some(found);
+        }
+        let found = self.cpus.next_in(allowed, self.cursor)?;
         Some(self.claim(found))
     }
 

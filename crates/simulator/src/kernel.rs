@@ -375,9 +375,9 @@ impl Kernel {
 
     /// The same of an idle core only (`SCX_PICK_IDLE_CORE`).
     pub fn claim_idle_core(&mut self, task: TaskIndex) -> Option<CpuIndex> {
-        match self.tasks[task].bound_to {
-            Some(bound) => self.idle.claim_if_whole(bound).then_some(bound),
+        match &self.tasks[task].allowed {
             None => self.idle.claim_whole(),
+            Some(allowed) => self.idle.claim_whole_in(allowed),
         }
     }
 

@@ -82,6 +82,8 @@ static s32 find_better(struct task_struct *p, enum tw_class class, s32 cpu, bool
 	if (nr_faster)
 		return find_faster(p, class, capacity_of(cpu), taken);
 	*taken = false;
+	if (has_mode && class != TW_CLASS_KERNEL)
+		return find_better_spot(p, cpu);
 	return has_smt ? find_better_seat(p, class, cpu) : -1;
 }
 
@@ -190,7 +192,8 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 		better = wakes ? -1 : (s32)tctx->leaves_for - 1;
 		taken = tctx->takes;
 		tctx->leaves_for = 0;
-		if (better < 0)
+		/* Whoever claims an idle CPU has to go there. */
+		if (better < 0 && may_move(p))
 			better = find_better(p, task.class, cpu, &taken);
 		if (better >= 0 && bpf_cpumask_test_cpu(better, p->cpus_ptr) && may_move(p)) {
 			count(cctx, TW_STAT_MOVED_UP);

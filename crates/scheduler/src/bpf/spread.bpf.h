@@ -6,8 +6,7 @@
 #include "state.bpf.h"
 #include "smt.bpf.h"
 
-/* Whether a mode was asked for, and which it is now. */
-const volatile bool has_mode = false;
+/* The mode as it is now. */
 u32 mode;
 
 /* The last-level cache and the package of each CPU, and how many cores each cache has. */
@@ -72,6 +71,18 @@ static void count_busy(struct tally *tally, s32 from, const struct cpumask *idle
 	}
 }
 
+/* A CPU as a task sees it that ran on `prev` and whose program is at `home`. */
+static struct tw_spot spot_of(const struct task_struct *p, s32 cpu, s32 prev, u32 home,
+			      const struct cpumask *idle, const struct tally *tally)
+{
+	return (struct tw_spot){
+		.seat = seat_of(p, cpu, prev, idle),
+		.home = home == llc_at(cpu) + 1,
+		.nr_busy_llc = tally->llc[llc_at(cpu)],
+		.nr_busy_package = tally->package[package_at(cpu)],
+	};
+}
+
 /* Finds the best of the idle CPUs for a task that ran on `prev` and whose program is at `home`, or -1. */
 static void find_spot(const struct task_struct *p, s32 prev, u32 home, const struct cpumask *idle,
 		      struct tally *tally)
@@ -82,15 +93,12 @@ static void find_spot(const struct task_struct *p, s32 prev, u32 home, const str
 	tally->best = -1;
 	bpf_for(i, 0, nr) {
 		s32 cpu = (prev + i) % nr_cpus;
-		struct tw_spot spot = {};
+		struct tw_spot spot;
 		u32 rank;
 
 		if (!bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
-		spot.seat = seat_of(p, cpu, prev, idle);
-		spot.home = home == llc_at(cpu) + 1;
-		spot.nr_busy_llc = tally->llc[llc_at(cpu)];
-		spot.nr_busy_package = tally->package[package_at(cpu)];
+		spot = spot_of(p, cpu, prev, home, idle, tally);
 		rank = tw_spot_rank(&spot, mode);
 		if (rank >= tally->best_rank)
 			continue;
@@ -99,30 +107,61 @@ static void find_spot(const struct task_struct *p, s32 prev, u32 home, const str
 	}
 }
 
-/* An idle CPU as the mode wants it, claimed, or -1. */
+/* The last-level cache of the task's program, plus one, if that fits there with so many ready threads; or 0.
+ */
+static u32 home_of(const u8 *known, u32 nr_ready)
+{
+	u32 home = *known;
+
+	return home && tw_fits_llc(nr_ready, llc_cores[(home - 1) & (TW_DOMAINS - 1)]) ? home : 0;
+}
+
+/* An idle CPU as the mode wants it for a task that wakes up, claimed, or -1. */
 static s32 claim_spot(const struct task_struct *p, s32 prev)
 {
-	u32 zero = 0, tgid = p->tgid, nr_ready = nr_ready_of(tgid), home = 0;
+	u32 zero = 0, tgid = p->tgid, nr_ready = nr_ready_of(tgid);
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &zero);
 	u8 *known = bpf_map_lookup_elem(&homes, &tgid);
 	const struct cpumask *idle;
-	s32 best;
 
 	if (!tally || !known)
 		return -1;
-	/* It is not counted yet. */
-	if (nr_ready && *known && tw_fits_llc(nr_ready + 1, llc_cores[(*known - 1) & (TW_DOMAINS - 1)]))
-		home = *known;
 	idle = scx_bpf_get_idle_cpumask();
 	count_busy(tally, prev, idle);
-	find_spot(p, prev, home, idle, tally);
+	/* It is not counted yet. */
+	find_spot(p, prev, nr_ready ? home_of(known, nr_ready + 1) : 0, idle, tally);
 	scx_bpf_put_idle_cpumask(idle);
-	best = tally->best;
-	if (best < 0 || !scx_bpf_test_and_clear_cpu_idle(best))
+	if (tally->best < 0 || !scx_bpf_test_and_clear_cpu_idle(tally->best))
 		return -1;
 	if (!nr_ready)
-		*known = llc_at(best) + 1;
-	return best;
+		*known = llc_at(tally->best) + 1;
+	return tally->best;
+}
+
+/* An idle CPU for which a running task leaves its own, claimed, or -1. */
+static s32 find_better_spot(const struct task_struct *p, s32 cpu)
+{
+	u32 zero = 0, tgid = p->tgid, home, own_rank;
+	struct tally *tally = bpf_map_lookup_elem(&tallies, &zero);
+	u8 *known = bpf_map_lookup_elem(&homes, &tgid);
+	const struct cpumask *idle;
+	struct tw_spot own;
+
+	if (!tally || !known)
+		return -1;
+	home = home_of(known, nr_ready_of(tgid));
+	idle = scx_bpf_get_idle_cpumask();
+	count_busy(tally, cpu, idle);
+	own = spot_of(p, cpu, cpu, home, idle, tally);
+	/* Itself. */
+	own.nr_busy_llc -= own.nr_busy_llc ? 1 : 0;
+	own.nr_busy_package -= own.nr_busy_package ? 1 : 0;
+	own_rank = tw_spot_rank(&own, mode);
+	find_spot(p, cpu, home, idle, tally);
+	scx_bpf_put_idle_cpumask(idle);
+	if (tally->best < 0 || !tw_leaves_spot(own_rank, tally->best_rank))
+		return -1;
+	return scx_bpf_test_and_clear_cpu_idle(tally->best) ? tally->best : -1;
 }
 
 #endif /* TW_SPREAD_BPF_H */

@@ -228,11 +228,13 @@ fn speeds_that_nobody_tells_are_measured() {
 
 /// How many of four programs of a thread each run in each of two packages under a mode.
 fn per_package(options: &str) -> [usize; 2] {
-    // Each in turn has time to see the others; then the CPU of each is field 39 of its stat file.
+    // They have time to settle while nothing else runs; then the CPU of each is field 39 of its stat file, read at once.
     let script = format!(
         "{options}
-         for i in 1 2 3 4; do serial --duration 60 >/dev/null & P=\"$P $!\"; busybox sleep 0.3; done
-         for p in $P; do busybox awk '{{print $39}}' /proc/$p/stat; done; busybox kill $P
+         for i in 1 2 3 4; do
+            threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 60 >/dev/null & P=\"$P $!\"; F=\"$F /proc/$!/stat\"
+         done
+         busybox sleep 1; busybox cat $F | busybox awk '{{print $39}}'; busybox kill $P
          busybox kill -INT $S; wait $S"
     );
     let out = stdout(exec("package:2 llc:1 core:4", &job("", &script)));
