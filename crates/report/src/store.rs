@@ -4,6 +4,8 @@
 //! Several processes may use it at a time. A run belongs to the process that measures it; when that is gone without having
 //! ended it, the run was interrupted.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -99,6 +101,7 @@ impl Store {
                 source,
             })?;
         }
+        refuse_foreign(path)?;
         let store = Self::connect(path, OpenFlags::default())?;
         if store.number("SELECT count(*) FROM sqlite_master")? > 0 {
             store.check_owner()?;
@@ -128,6 +131,7 @@ impl Store {
                 problem: String::from("there is no such file; lab run and sim run create it"),
             });
         }
+        refuse_foreign(path)?;
         let store = Self::connect(path, OpenFlags::default() & !OpenFlags::SQLITE_OPEN_CREATE)?;
         store.check_owner()?;
         Ok(store)
@@ -421,4 +425,27 @@ fn identity(pid: u32) -> Option<String> {
     let started = after_name.split(' ').nth(19)?;
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(format!("{pid} {started} {}", boot.trim()))
+}
+
+/// SQLite takes a file of a few bytes for an empty database and would write over it.
+fn refuse_foreign(path: &Path) -> Result<(), Error> {
+    const MAGIC: &[u8] = b"SQLite format 3\0";
+    let Ok(mut file) = File::open(path) else {
+        return Ok(()); // SQLite says why, or creates it.
+    };
+    let mut beginning = Vec::new();
+    let read = file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut beginning);
+    match read {
+        Ok(0) => Ok(()),
+        Ok(_) if beginning == MAGIC => Ok(()),
+        Ok(_) => Err(Error::Foreign {
+            path: path.into(),
+            problem: String::from("no SQLite file"),
+        }),
+        Err(source) => Err(Error::Io {
+            what: "read",
+            path: path.into(),
+            source,
+        }),
+    }
 }

@@ -104,6 +104,7 @@ fn other_files_are_refused_and_left_alone() {
         "no database, but long enough to be looked at. ".repeat(100),
     )
     .unwrap();
+    std::fs::write(path("tiny"), "{}").unwrap();
     let foreign = rusqlite::Connection::open(path("foreign")).unwrap();
     foreign.execute_batch("CREATE TABLE t (x)").unwrap();
     let later = rusqlite::Connection::open(path("later")).unwrap();
@@ -114,6 +115,7 @@ fn other_files_are_refused_and_left_alone() {
     later.execute_batch(&sql).unwrap();
     for (name, said) in [
         ("text", "no SQLite file"),
+        ("tiny", "no SQLite file"),
         ("foreign", "another program's"),
         ("later", "later version"),
     ] {

@@ -41,7 +41,6 @@ pub enum Command {
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
-    /// Run any program and show how many of its threads are ready over time
     ReadyThreads(ReadyThreads),
 }
 

@@ -25,11 +25,8 @@ const EXEC_LOST_LIMIT: f64 = 0.05;
 /// A command of the lab.
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Boot the experiment's machine and compare its schedulers on its programs
     Run(RunOptions),
-    /// Boot a machine, run one command in it, and print what it printed
     Exec(ExecOptions),
-    /// Boot a machine and run one command after the other in it: JSON lines in, JSON lines out
     Serve(ServeOptions),
 }
 

@@ -29,7 +29,6 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show a machine: what its hardware threads share and how fast they are
     Topo(topo::Options),
     /// Run a workload as a program
     #[command(subcommand)]
@@ -43,9 +42,7 @@ enum Command {
     /// List, show, delete and export what was run
     #[command(subcommand)]
     Runs(runs::Command),
-    /// Write a page about runs, with tables and figures
     Report(report::Options),
-    /// Say what differs between two runs, and whether it is more than noise
     Compare(compare::Options),
     /// Compute what schedulers reach in theory
     #[command(subcommand)]

@@ -16,13 +16,9 @@ use crate::Format;
 /// A command of the store of runs.
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// List the runs, the latest last
     List(ListOptions),
-    /// Show what was run and what came of it, as lab run and sim run printed it
     Show(ShowOptions),
-    /// Delete runs with all that was measured in them
     Delete(DeleteOptions),
-    /// Print a run as JSON: what was run and on what, and every sample; report and compare read such files
     Export(ExportOptions),
 }
 

@@ -38,9 +38,7 @@ pub enum Command {
     Run(RunOptions),
     Timeline(TimelineOptions),
     Check(check::Options),
-    /// Simulate the program that an rt-app file describes
     Rtapp(rtapp::Options),
-    /// Replay what `perf sched record` recorded, under another scheduler
     Replay(replay::Options),
 }
 

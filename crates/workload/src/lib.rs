@@ -4,11 +4,12 @@
 //! [`Ratio`] names how parallel a program is (equation 1 of "Task Scheduling Based On Thread Essence and Resource
 //! Limitations", called *thread-essence* below), and [`synthetic`] is the benchmark of that paper's Fig. 4 as a
 //! program of real threads. [`pipeline`] is the packet forwarder of "BlackBox Scheduler" as one; [`memory`] is a
-//! program whose speed is that of memory. [`ready`] shows the phases of
-//! any program. This crate runs workloads; it neither schedules nor compares them.
+//! program whose speed is that of memory. [`ready`] shows the phases of any program. [`rtapp`] and [`trace`] read
+//! what other tools describe and recorded. This crate runs workloads; it neither schedules nor compares them.
 //!
 //! Start at [`synthetic::run`], [`pipeline::run`] and [`memory::run`].
 
+mod arguments;
 mod futex;
 pub mod memory;
 pub mod pipeline;

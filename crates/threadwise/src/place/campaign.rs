@@ -63,6 +63,8 @@ pub struct PredictOptions {
     format: Format,
 }
 
+/// Measure the best predicted assignments, and the baselines, and choose.
+///
 /// Measure the assignments that are predicted to be the best, and choose the best measured. Beside them, what others would
 /// have done: random assignments, balanced ones, and the kernel's placement, with which the chosen one is compared in fresh
 /// runs, turn by turn. Exit status 1: the kernel's is better.

@@ -16,6 +16,8 @@ use super::profile::watched;
 use super::subject::{StoreOptions, SubjectOptions};
 use crate::Format;
 
+/// Measure the method itself: losses of what it chooses among a sample that is measured as a whole.
+///
 /// Measure the method itself, as the paper's Figs. 7 to 9 do: profile, predict and measure a whole sample of assignments,
 /// and say by how much the chosen one misses the best of them, under each reading of the paper.
 #[derive(clap::Args)]

@@ -18,27 +18,16 @@ use anyhow::Result;
 /// A step of the method.
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Count assignments exactly
     Count(shape::CountOptions),
-    /// List assignments, each class of equal ones once
     List(shape::ListOptions),
-    /// Draw assignments at random, each class of equal ones with the same probability
     Sample(shape::SampleOptions),
-    /// Run instances of a program once, pinned, and print their performance
     Measure(measure::Options),
-    /// Estimate from random assignments what the best could be, and say whether it is worth a search
     Worth(worth::Options),
-    /// Fill the Base Time Table and the Slowdown Table
     Profile(profile::ProfileOptions),
-    /// Join the stores that several machines have filled
     Merge(profile::MergeOptions),
-    /// Predict assignments from the tables
     Predict(campaign::PredictOptions),
-    /// Measure the best predicted assignments, and the baselines, and choose
     Select(campaign::SelectOptions),
-    /// Pin the threads of running instances, or print an assignment for another tool
     Apply(apply::Options),
-    /// Measure the method itself: losses of what it chooses among a sample that is measured as a whole
     Evaluate(evaluate::Options),
 }
 

@@ -17,6 +17,8 @@ use super::subject::{StoreOptions, SubjectOptions};
 use crate::Format;
 use crate::experiment::progress_bar;
 
+/// Fill the Base Time Table and the Slowdown Table.
+///
 /// Fill the Base Time Table and the Slowdown Table: run one instance in each of its assignments, and a target instance
 /// with each of its threads beside all that the workload could put beside it.
 ///
@@ -48,6 +50,8 @@ pub struct ProfileOptions {
     format: Format,
 }
 
+/// Join the stores that several machines have filled.
+///
 /// Join the stores that `place profile --part` has filled on several machines, or any others of the same workload on equal
 /// machines. A run that is there already is not added again.
 #[derive(clap::Args)]

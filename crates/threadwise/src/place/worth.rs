@@ -19,6 +19,8 @@ use crate::Format;
 const NOISE_ASSIGNMENTS: usize = 10;
 const NOISE_RUNS: u32 = 3;
 
+/// Estimate from random assignments what the best could be, and say whether it is worth a search.
+///
 /// Measure random assignments, estimate from the best of them what the best of all could be, and say whether a search
 /// could gain enough. What runs of one assignment differ by is no gain: a few are repeated, and it is taken off. Exit status 1: it is not worth it.
 ///

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::{LINE_BYTES, Pattern, Sharing, Spec};
+use crate::arguments::seconds;
 
 /// Access the lines of a working set and report how many a second.
 ///
@@ -90,14 +91,6 @@ fn bytes(text: &str) -> Result<u64, String> {
     bytes
         .filter(|bytes| range.contains(bytes))
         .ok_or_else(|| format!("`{text}` is no size from {LINE_BYTES} to 64G, such as 65536, 64K or 1G"))
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse::<f64>().ok().filter(|number| *number > 0.0);
-    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    duration
-        .filter(|duration| !duration.is_zero())
-        .ok_or_else(|| format!("`{text}` is not a number of seconds above zero"))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Source, Spec, Variant, Wait};
+use crate::arguments::seconds;
 
 /// Forward packets in a pipeline of three threads and report how many.
 ///
@@ -121,12 +122,6 @@ fn source(args: &Args) -> Source {
             packet_bytes: args.packet_bytes.unwrap_or(Source::DEFAULT_PACKET_BYTES),
         },
     }
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let number = text.parse::<f64>().ok().filter(|number| *number > 0.0);
-    let seconds = number.ok_or_else(|| format!("`{text}` is not a number above zero"))?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| format!("`{text}`: {error}"))
 }
 
 #[cfg(test)]

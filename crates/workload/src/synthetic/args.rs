@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::{Distribution, PhaseLength, Spec, Wait};
 use crate::Ratio;
+use crate::arguments::{positive, seconds};
 
 /// Run one synthetic program and report the work that it got done.
 ///
@@ -40,7 +41,7 @@ pub struct Args {
     ///
     /// Converted to work units by a calibration on one thread at the start, some 0.1 s, whose result varies from run
     /// to run.
-    #[arg(long, value_name = "MS", conflicts_with = "phase_units", value_parser = milliseconds)]
+    #[arg(long, value_name = "MS", conflicts_with = "phase_units", value_parser = positive)]
     pub phase_ms: Option<f64>,
 
     /// Distribution of the phase lengths about their mean.
@@ -89,23 +90,6 @@ impl From<Args> for Spec {
 /// CPUs that this process may use, at least 1.
 pub(super) fn available_cpus() -> u32 {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get) as u32
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = positive(text)?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| format!("`{text}`: {error}"))
-}
-
-fn milliseconds(text: &str) -> Result<f64, String> {
-    positive(text)
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    let number = text
-        .parse::<f64>()
-        .ok()
-        .filter(|number| number.is_finite() && *number > 0.0);
-    number.ok_or_else(|| format!("`{text}` is not a number above zero"))
 }
 
 #[cfg(test)]
