@@ -226,21 +226,28 @@ fn speeds_that_nobody_tells_are_measured() {
     assert!(share(&done) > 0.9, "{} of the fast CPU's speed", share(&done));
 }
 
-/// How many of four programs of a thread each run in each of two packages under a mode.
+/// How many of four programs of a thread each run in each of two packages under a mode, most of the time: who looks is awake
+/// too, and others follow or flee it for a moment.
 fn per_package(options: &str) -> [usize; 2] {
-    // They have time to settle while nothing else runs; then the CPU of each is field 39 of its stat file, read at once.
+    // The CPU of a task is field 39 of its stat file.
     let script = format!(
         "{options}
          for i in 1 2 3 4; do
             threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 60 >/dev/null & P=\"$P $!\"; F=\"$F /proc/$!/stat\"
          done
-         busybox sleep 1; busybox cat $F | busybox awk '{{print $39}}'; busybox kill $P
-         busybox kill -INT $S; wait $S"
+         for i in 1 2 3 4 5 6 7 8 9; do busybox sleep 0.4; busybox cat $F | busybox awk '{{print $39}}'; done
+         busybox kill $P; busybox kill -INT $S; wait $S"
     );
     let out = stdout(exec("package:2 llc:1 core:4", &job("", &script)));
     let cpus: Vec<usize> = out.lines().filter_map(|line| line.parse().ok()).collect();
-    assert_eq!(cpus.len(), 4, "{out}");
-    [0, 1].map(|package| cpus.iter().filter(|&&cpu| cpu / 4 == package).count())
+    assert_eq!(cpus.len(), 36, "{out}");
+    let mut looks: Vec<[usize; 2]> = cpus
+        .chunks(4)
+        .map(|cpus| [0, 1].map(|package| cpus.iter().filter(|&&cpu| cpu / 4 == package).count()))
+        .collect();
+    looks.sort_unstable();
+    let often = |look: &[usize; 2]| looks.iter().filter(|&other| other == look).count();
+    *looks.iter().max_by_key(|&look| often(look)).expect("nine looks")
 }
 
 #[test]
