@@ -143,11 +143,21 @@ static inline u64 tw_boost_most(u32 nr_waiting, const struct tw_tunables *tun)
 	return tw_boost(boost_ns > tun->senior_boost_ns ? boost_ns : tun->senior_boost_ns, nr_waiting, tun);
 }
 
+/* From when on what a task ran counts, beside what its vtime was charged for. */
+enum tw_origin {
+	/* All that it ran since it was charged. */
+	TW_ORIGIN_CHARGE = 0,
+	/* It slept since; what it is owed is brought into bounds at its waking. */
+	TW_ORIGIN_WAKING = 1,
+	/* It starts with its program's parallel phase (tw_starts_with_phase()), where that began. */
+	TW_ORIGIN_PHASE = 2,
+};
+
 /* What a task ran since its vtime was last brought up to date. */
 struct tw_run {
 	/* Before it last slept, if it did. */
 	u64 before_ns;
-	/* Since then, or all of it. */
+	/* Since then, or since the phase began, or all of it. */
 	u64 since_ns;
 	/* 1 to 10000, TW_WEIGHT_ONE for nice 0. */
 	u32 weight;
@@ -155,7 +165,7 @@ struct tw_run {
 	u32 capacity;
 	/* Tasks that wait in the queue of its CPU. */
 	u32 nr_waiting;
-	bool slept;
+	enum tw_origin origin;
 };
 
 /*
@@ -207,15 +217,17 @@ static inline u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, e
 }
 
 /*
- * A task's vtime brought up to date. One that slept brings its credit into bounds at its waking, not
- * now: what it ran since then is not forgotten, or those that found an idle CPU at the start of a
- * phase would count as having waited for as long as those that wait.
+ * A task's vtime brought up to date; the vtime at which its phase began, if it starts with that. One that
+ * slept brings its credit into bounds at its waking, not now: what it ran since then is not forgotten, or
+ * those that found an idle CPU at the start of a phase would count as having waited for as long as those that
+ * wait.
  */
 static inline u64 tw_vtime_advance(u64 vtime, const struct tw_run *run, u64 now, enum tw_class class,
 				   const struct tw_tunables *tun)
 {
-	vtime = tw_vtime_charge(vtime, run->before_ns, run->weight, run->capacity);
-	if (run->slept)
+	if (run->origin != TW_ORIGIN_PHASE)
+		vtime = tw_vtime_charge(vtime, run->before_ns, run->weight, run->capacity);
+	if (run->origin == TW_ORIGIN_WAKING)
 		vtime = tw_vtime_bound(vtime, run, now, class, true, tun);
 	vtime = tw_vtime_charge(vtime, run->since_ns, run->weight, run->capacity);
 	return tw_vtime_bound(vtime, run, now, class, false, tun);

@@ -16,4 +16,9 @@ typedef int32_t s32;
 typedef int64_t s64;
 #endif
 
+static inline u64 tw_least(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
 #endif /* TW_TYPES_H */

@@ -5,6 +5,10 @@
 //! Nothing is decided or re-implemented here. [`Group`] counts ready threads and tells the phase;
 //! [`Tunables`] has the ordering. What the functions mean stands in `policy/*.h`.
 
+mod cgroup;
+
+pub use cgroup::{Cgroup, cgroup_ready_ns};
+
 use std::sync::atomic::{AtomicU32, Ordering};
 
 mod ffi {
@@ -13,9 +17,20 @@ mod ffi {
     unsafe extern "C" {
         pub fn tw_native_ready_add(group: *const RawGroup) -> u32;
         pub fn tw_native_ready_sub(group: *const RawGroup) -> u32;
+        pub safe fn tw_native_is_counted(nr_threads: u32, threshold: u32) -> u32;
         pub safe fn tw_native_phase_began(ready: u32, threshold: u32) -> u32;
         pub safe fn tw_native_phase_ended(ready: u32, threshold: u32) -> u32;
         pub safe fn tw_native_stamp(now_ns: u64) -> u32;
+        pub fn tw_native_phase_begin(group: *const RawGroup, now_ns: u64, vtime_now: u64);
+        pub safe fn tw_native_phase_age_ns(group: &RawGroup, now_ns: u64) -> u64;
+        pub safe fn tw_native_starts_with_phase(
+            group: &RawGroup,
+            seen: u32,
+            ready_ns: u64,
+            now_ns: u64,
+            threshold: u32,
+        ) -> u32;
+        pub safe fn tw_native_unstamp(stamp: u32, now: u64) -> u64;
         pub safe fn tw_native_stays_senior(senior: &RawGroup, other: &RawGroup, threshold: u32) -> u32;
         pub safe fn tw_native_turn_is_over(since: u32, now: u32, turn_ns: u64) -> u32;
         pub safe fn tw_native_is_faster(capacity: u32, than: u32) -> u32;
@@ -72,9 +87,11 @@ pub const CAPACITY_ONE: u32 = 1024;
 struct RawGroup {
     nr_ready: AtomicU32,
     entered: AtomicU32,
+    began: AtomicU32,
+    base: AtomicU32,
 }
 
-/// A thread group: its ready threads and when it became parallel. May be shared between threads.
+/// A thread group: its ready threads, and when and at which vtime it became parallel. May be shared between threads.
 #[derive(Debug, Default)]
 pub struct Group(RawGroup);
 
@@ -96,7 +113,33 @@ impl Group {
         self.0.nr_ready.load(Ordering::SeqCst)
     }
 
-    /// It became parallel at this time, a [`stamp`].
+    /// It became parallel now, at this current vtime, both in nanoseconds.
+    pub fn begin(&self, now_ns: u64, vtime_now: u64) {
+        // SAFETY: the pointer is valid, and the callee stores to aligned words that are atomics here.
+        unsafe { ffi::tw_native_phase_begin(&self.0, now_ns, vtime_now) }
+    }
+
+    /// Names the parallel phase that began last.
+    pub fn phase(&self) -> u32 {
+        self.0.began.load(Ordering::SeqCst)
+    }
+
+    /// The vtime at which it began, seen from the current one.
+    pub fn base(&self, vtime_now: u64) -> u64 {
+        ffi::tw_native_unstamp(self.0.base.load(Ordering::SeqCst), vtime_now)
+    }
+
+    /// For how many nanoseconds it has gone on.
+    pub fn age_ns(&self, now_ns: u64) -> u64 {
+        ffi::tw_native_phase_age_ns(&self.0, now_ns)
+    }
+
+    /// Whether a thread that was last looked at in phase `seen`, and has been ready for `ready_ns`, starts with this one.
+    pub fn starts(&self, seen: u32, ready_ns: u64, now_ns: u64, serial_threshold: u32) -> bool {
+        ffi::tw_native_starts_with_phase(&self.0, seen, ready_ns, now_ns, serial_threshold) != 0
+    }
+
+    /// Its turn is over: it goes to the end of the line now, a [`stamp`].
     pub fn enter(&self, now: u32) {
         self.0.entered.store(now, Ordering::SeqCst);
     }
@@ -105,6 +148,11 @@ impl Group {
     pub fn stays_senior(&self, other: &Self, serial_threshold: u32) -> bool {
         ffi::tw_native_stays_senior(&self.0, &other.0, serial_threshold) != 0
     }
+}
+
+/// Whether the ready threads of a program with so many threads are counted at all.
+pub fn is_counted(nr_threads: u32, serial_threshold: u32) -> bool {
+    ffi::tw_native_is_counted(nr_threads, serial_threshold) != 0
 }
 
 /// Whether the thread that made it so many ready threads began a parallel phase.
@@ -280,13 +328,37 @@ pub struct Task {
     pub nr_waiting: u32,
 }
 
+/// From when on what a task ran counts, beside what its vtime was charged for (`enum tw_origin`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Origin {
+    /// All that it ran since it was charged.
+    Charge = 0,
+    /// It slept since.
+    Waking = 1,
+    /// It starts with its program's parallel phase.
+    Phase = 2,
+}
+
+impl TryFrom<u64> for Origin {
+    type Error = u64;
+
+    /// From the number that `enum tw_origin` gives it; any other number is returned as the error.
+    fn try_from(from: u64) -> Result<Self, u64> {
+        [Self::Charge, Self::Waking, Self::Phase]
+            .into_iter()
+            .find(|known| *known as u64 == from)
+            .ok_or(from)
+    }
+}
+
 /// What a task ran since its vtime was last brought up to date (`struct tw_run`).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Run {
     /// Before it last slept, if it did, in nanoseconds.
     pub before_ns: u64,
-    /// Since then, or all of it, in nanoseconds.
+    /// Since then, or since the phase began, or all of it, in nanoseconds.
     pub since_ns: u64,
     /// 1 to 10000, where 100 is nice 0.
     pub weight: u32,
@@ -294,8 +366,8 @@ pub struct Run {
     pub capacity: u32,
     /// Tasks that wait in the queue of its CPU.
     pub nr_waiting: u32,
-    /// Whether it slept.
-    pub slept: bool,
+    /// From when on it counts.
+    pub origin: Origin,
 }
 
 /// The policy's settings (`struct tw_tunables`), times in nanoseconds.
@@ -354,7 +426,7 @@ impl Tunables {
         ffi::tw_native_vtime_bound(vtime, run, now, class as u32, u32::from(woke), self)
     }
 
-    /// The vtime brought up to date, kept near the vtime `now`.
+    /// The vtime brought up to date, kept near the vtime `now`; from where its phase began, if it starts with that.
     pub fn vtime_advance(&self, vtime: u64, run: &Run, now: u64, class: Class) -> u64 {
         ffi::tw_native_vtime_advance(vtime, run, now, class as u32, self)
     }

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The policy's functions as symbols. They are static inline in their headers, for BPF's sake. */
+#include "../../../policy/cgroup.h"
 #include "../../../policy/order.h"
 #include "../../../policy/smt.h"
 #include "../../../policy/speed.h"
 #include "../../../policy/spread.h"
 
-_Static_assert(sizeof(struct tw_group) == 8, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_group) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_tunables) == 64, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_task) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_run) == 32, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_seat) == 5, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_spot) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_place) == 12, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_cgroup) == 48, "crates/policy/src/cgroup.rs has the same layout");
 
 u32 tw_native_ready_add(struct tw_group *group)
 {
@@ -28,6 +30,11 @@ u32 tw_native_class_of(u32 nr_ready, u32 bound_kernel_thread, u32 senior, const 
 	return tw_class_of(nr_ready, bound_kernel_thread, senior, tun);
 }
 
+u32 tw_native_is_counted(u32 nr_threads, u32 serial_threshold)
+{
+	return tw_is_counted(nr_threads, serial_threshold);
+}
+
 u32 tw_native_phase_began(u32 nr_ready, u32 serial_threshold)
 {
 	return tw_phase_began(nr_ready, serial_threshold);
@@ -41,6 +48,27 @@ u32 tw_native_phase_ended(u32 nr_ready, u32 serial_threshold)
 u32 tw_native_stamp(u64 now_ns)
 {
 	return tw_stamp(now_ns);
+}
+
+void tw_native_phase_begin(struct tw_group *group, u64 now_ns, u64 vtime_now)
+{
+	tw_phase_begin(group, now_ns, vtime_now);
+}
+
+u64 tw_native_phase_age_ns(const struct tw_group *group, u64 now_ns)
+{
+	return tw_phase_age_ns(group, now_ns);
+}
+
+u32 tw_native_starts_with_phase(const struct tw_group *group, u32 seen, u64 ready_ns, u64 now_ns,
+				u32 serial_threshold)
+{
+	return tw_starts_with_phase(group, seen, ready_ns, now_ns, serial_threshold);
+}
+
+u64 tw_native_unstamp(u32 stamp, u64 now)
+{
+	return tw_unstamp(stamp, now);
 }
 
 u32 tw_native_stays_senior(const struct tw_group *senior, const struct tw_group *other, u32 serial_threshold)
@@ -168,4 +196,34 @@ u32 tw_native_yields(const struct tw_task *running, const struct tw_task *waitin
 		     const struct tw_tunables *tun)
 {
 	return tw_yields(running, waiting, tun);
+}
+
+u64 tw_native_cgroup_ready_ns(u64 ran_ns, u64 waited_ns, u64 elapsed_ns)
+{
+	return tw_cgroup_ready_ns(ran_ns, waited_ns, elapsed_ns);
+}
+
+void tw_native_cgroup_begin(struct tw_cgroup *cgroup, u64 ready_sum, u64 load_sum, u64 elapsed_ns)
+{
+	tw_cgroup_begin(cgroup, ready_sum, load_sum, elapsed_ns);
+}
+
+u64 tw_native_cgroup_active(const struct tw_cgroup *cgroup)
+{
+	return tw_cgroup_active_256(cgroup);
+}
+
+u64 tw_native_cgroup_nested(u64 part_16m, const struct tw_cgroup *cgroup, const struct tw_cgroup *parent)
+{
+	return tw_cgroup_nested(part_16m, cgroup, parent);
+}
+
+u64 tw_native_cgroup_share(u64 part_16m, u64 total_256, const struct tw_cgroup *root)
+{
+	return tw_cgroup_share(part_16m, total_256, root);
+}
+
+u32 tw_native_cgroup_weight(u32 nice_weight, const struct tw_cgroup *cgroup, u32 is_root)
+{
+	return tw_cgroup_weight(nice_weight, cgroup, is_root);
 }

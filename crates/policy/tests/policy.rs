@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    CAPACITY_ONE, Class, Group, Mode, Place, Run, Seat, Spot, Task, Tunables, fits_llc, is_faster,
-    makes_room, phase_began, phase_ended, stamp, turn_is_over, vtime_charge,
+    CAPACITY_ONE, Class, Group, Mode, Origin, Place, Run, Seat, Spot, Task, Tunables, fits_llc, is_counted,
+    is_faster, makes_room, phase_began, phase_ended, stamp, turn_is_over, vtime_charge,
 };
 
 const MS: u64 = 1_000_000;
@@ -73,6 +73,23 @@ fn weights_divide_time_and_speed_multiplies_it() {
     assert_eq!(vtime_charge(0, 1000, 1, CAPACITY_ONE), 100_000);
     assert_eq!(vtime_charge(u64::MAX, 1, 100, CAPACITY_ONE), 0, "vtime wraps");
     assert_eq!(vtime_charge(0, 1000, 100, 512), 500, "half the work was done");
+}
+
+#[test]
+fn programs_that_can_become_parallel_are_counted() {
+    for (nr_threads, serial_threshold) in (0..6).flat_map(|nr| (0..6).map(move |threshold| (nr, threshold))) {
+        let tunables = Tunables {
+            serial_threshold,
+            ..tunables()
+        };
+        let parallel =
+            (0..=nr_threads).any(|ready| tunables.class_of(ready, false, false) == Class::Parallel);
+        assert_eq!(
+            is_counted(nr_threads, serial_threshold),
+            parallel,
+            "{nr_threads} {serial_threshold}"
+        );
+    }
 }
 
 #[test]
@@ -256,7 +273,7 @@ const ALONE: Run = Run {
     weight: 100,
     capacity: CAPACITY_ONE,
     nr_waiting: 0,
-    slept: false,
+    origin: Origin::Charge,
 };
 
 #[test]
@@ -423,19 +440,74 @@ fn only_bound_tasks_turn_a_serial_one_out() {
 }
 
 #[test]
+fn threads_start_with_a_phase_side_by_side() {
+    let (t, began_ns, base) = (tunables(), 5000 * MS, 100 * MS);
+    let group = group(8, 0);
+    group.begin(began_ns, base);
+    let starts =
+        |seen, ready_ns, after_ns| group.starts(seen, ready_ns, began_ns + after_ns, t.serial_threshold);
+    assert!(starts(0, 0, MS), "who wakes up with the others");
+    assert!(starts(0, 30 * MS, 30 * MS), "who found an idle CPU then");
+    assert!(starts(0, 90 * MS, 30 * MS), "who ran before, serially");
+    assert!(!starts(0, 0, 30 * MS), "who comes later");
+    assert!(!starts(group.phase(), 0, MS), "who has started");
+    assert!(
+        starts(0, 0, 0) && group.starts(0, 0, began_ns - MS, t.serial_threshold),
+        "a clock that is behind"
+    );
+    let serial = Group::default();
+    serial.begin(began_ns, base);
+    assert!(
+        !serial.starts(0, 0, began_ns, t.serial_threshold),
+        "its threads sleep again"
+    );
+    // One is owed 60 ms, another owes 40; when it matters first the clock is 20 ms further.
+    let now = base + 20 * MS;
+    let run = Run {
+        before_ns: 7 * MS,
+        since_ns: 3 * MS,
+        origin: Origin::Phase,
+        ..ALONE
+    };
+    let at = t.vtime_advance(group.base(now), &run, now, Class::Parallel);
+    assert!(
+        (base + 3 * MS - at) < 65_536,
+        "what it ran since counts, and nothing before: {at}"
+    );
+    let waking = Run {
+        origin: Origin::Waking,
+        ..run
+    };
+    let [owed, owes] = [60 * MS, 140 * MS].map(|vtime| t.vtime_advance(vtime, &waking, now, Class::Parallel));
+    assert!(owes - owed > 20 * MS, "as long as the phase may be, without that");
+}
+
+proptest! {
+    #[test]
+    fn a_stamp_is_found_again(vtime: u64, ahead in 0..1u64 << 46) {
+        let group = Group::default();
+        group.begin(0, vtime);
+        let found = group.base(vtime.wrapping_add(ahead));
+        prop_assert!(vtime.wrapping_sub(found) < 1 << 16, "{} for {}", found, vtime);
+        let found = group.base(vtime.wrapping_sub(ahead));
+        prop_assert!(vtime.wrapping_sub(found) < 1 << 16, "{} for {}", found, vtime);
+    }
+}
+
+#[test]
 fn who_found_an_idle_cpu_has_run_and_who_waits_has_not() {
     // Two threads slept while another program ran 20 ms. One found an idle CPU and ran 2 ms, the other waits.
     let (t, now) = (tunables(), 100 * MS);
-    let run = |since_ns, slept| Run {
+    let run = |since_ns, origin| Run {
         since_ns,
-        slept,
+        origin,
         ..ALONE
     };
-    let at = |since_ns| t.vtime_advance(80 * MS, &run(since_ns, true), now, Class::Parallel);
+    let at = |since_ns| t.vtime_advance(80 * MS, &run(since_ns, Origin::Waking), now, Class::Parallel);
     assert_eq!((at(0), at(2 * MS)), (99 * MS, 101 * MS));
     let ran = task(Class::Parallel, at(2 * MS + 1));
     assert!(t.yields(&ran, &task(Class::Parallel, at(0))));
-    let awake = t.vtime_advance(80 * MS, &run(2 * MS, false), now, Class::Parallel);
+    let awake = t.vtime_advance(80 * MS, &run(2 * MS, Origin::Charge), now, Class::Parallel);
     assert_eq!(awake, 82 * MS, "who did not sleep keeps its credit");
 }
 

@@ -8,9 +8,11 @@
 mod bpf_intf;
 mod bpf_skel;
 mod calibrate;
+mod cgroups;
 mod cores;
 mod mode;
 mod options;
+mod programs;
 mod record;
 mod scheduler;
 mod speeds;
@@ -51,7 +53,7 @@ fn run(options: Options) -> Result<()> {
         return Ok(());
     }
     if options.help_stats {
-        return stats::server_data().describe_meta(&mut std::io::stdout(), None);
+        return stats::server_data(0).describe_meta(&mut std::io::stdout(), None);
     }
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
@@ -68,12 +70,12 @@ fn run(options: Options) -> Result<()> {
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot handle signals")?;
 
     if let Some(seconds) = options.monitor {
-        return stats::monitor(Duration::from_secs_f64(seconds), shutdown);
+        return stats::monitor(Duration::from_secs_f64(seconds), options.format, shutdown);
     }
     scheduler::check_kernel()?;
     if let Some(seconds) = options.stats {
-        let shutdown = shutdown.clone();
-        std::thread::spawn(move || stats::monitor(Duration::from_secs_f64(seconds), shutdown));
+        let (format, shutdown) = (options.format, shutdown.clone());
+        std::thread::spawn(move || stats::monitor(Duration::from_secs_f64(seconds), format, shutdown));
     }
     schedule(&options, &shutdown)
 }

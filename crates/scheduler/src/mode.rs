@@ -76,7 +76,7 @@ impl Domains {
         let most = tw_limits_TW_DOMAINS as usize;
         if machine.nr_llcs() > most || machine.nr_packages() > most {
             bail!(
-                "--mode tells {most} last-level caches and packages apart, this machine has {} and {}",
+                "--mode and --programs tell {most} last-level caches and packages apart, this machine has {} and {}",
                 machine.nr_llcs(),
                 machine.nr_packages()
             );

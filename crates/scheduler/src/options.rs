@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
 
+use crate::bpf_intf::tw_limits_TW_MAX_PROGRAMS;
 use crate::mode::Mode;
 
 /// A sched_ext scheduler that knows which program is in its serial phase.
@@ -13,8 +14,8 @@ use crate::mode::Mode;
 /// A program (thread group) is in a serial phase while it has at most --serial-threshold ready
 /// threads, else in a parallel phase. Serial threads go first: onto an idle CPU, or in place of a
 /// thread of a parallel program, and to the fastest CPU where CPUs differ. Of several parallel programs
-/// the one that entered its phase first goes first, for a turn; over time they share by weight, each
-/// thread for itself, as under the kernel's own scheduler: nice values count, cpu.weight does not yet.
+/// the one that entered its phase first goes first, for a turn; over time they share by weight: nice
+/// values count within a cgroup, cpu.weight between cgroups, as under the kernel's own scheduler.
 ///
 /// The scheduler works while this command runs. When it ends, for whatever reason, the kernel's
 /// own scheduler takes over and nothing is lost.
@@ -29,6 +30,12 @@ pub struct Options {
     /// kernel's scheduler, whose tasks go first
     #[arg(long)]
     pub partial: bool,
+
+    /// Let threads share by their nice values alone, whatever cgroups they are in. Else, where the cpu controller is
+    /// enabled, cgroups that compete share by cpu.weight, however many threads each has: also if all weigh 100, the
+    /// default, as the slices of systemd do
+    #[arg(long)]
+    pub ignore_cgroups: bool,
 
     /// How long a task runs before those who wait are considered, in microseconds; 20 ms where nobody waits
     #[arg(short, long, default_value_t = 1_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
@@ -72,6 +79,15 @@ pub struct Options {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub monitor: Option<f64>,
 
+    /// Tell programs apart in the statistics: for the so many busiest, time in serial and parallel phases, boosts, turns
+    /// as the senior program, preemptions, and moves of threads by distance; costs a wake-up up to 800 instructions
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(tw_limits_TW_MAX_PROGRAMS)))]
+    pub programs: Option<u32>,
+
+    /// How statistics are printed; in JSON one object a report
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: Format,
+
     /// Length of the kernel's dump when the scheduler is thrown out, in bytes; 0 is the kernel's default
     #[arg(long, default_value_t = 0, value_name = "BYTES")]
     pub exit_dump_len: u32,
@@ -100,6 +116,16 @@ pub struct Options {
     pub libbpf: LibbpfOpts,
 }
 
+/// How statistics are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A line a report, and a table of programs if they are told apart
+    #[default]
+    Text,
+    /// An object a line
+    Json,
+}
+
 /// A fault for `--inject-fault`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Fault {
@@ -115,6 +141,8 @@ pub enum Fault {
     Weightless,
     /// Boosts tasks as if nobody waited
     Ageless,
+    /// Statistics of programs that ended are kept
+    Hoard,
 }
 
 /// A positive, finite number of seconds.

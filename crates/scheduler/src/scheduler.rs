@@ -21,12 +21,14 @@ use tracing::info;
 use crate::bpf_intf;
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::calibrate;
+use crate::cgroups;
 use crate::cores::Cores;
 use crate::mode::{Domains, Mode};
 use crate::options::{Fault, Options};
+use crate::programs::{self, Programs};
 use crate::record::{self, Recorder};
 use crate::speeds::Speeds;
-use crate::stats::{self, Metrics};
+use crate::stats::{self, Metrics, Snapshot};
 
 /// How far vtimes may lie apart, in senior boosts: juniors fall behind by one, and a few programs may share a CPU.
 const LAG_BOOSTS: u64 = 4;
@@ -49,8 +51,8 @@ const VERIFIER_STATISTICS: u32 = 4;
 /// How long to wait for a request before looking at everything else.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// `struct tw_group`: the ready count, then when it became parallel.
-const GROUP_BYTES: usize = 8;
+/// `struct tw_group`; the ready count comes first.
+const GROUP_BYTES: usize = size_of::<bpf_intf::tw_group>();
 
 /// How often the platform's power profile is looked at.
 const PROFILE_INTERVAL: Duration = Duration::from_secs(1);
@@ -89,8 +91,8 @@ pub fn check_kernel() -> Result<()> {
 pub struct Scheduler<'a> {
     skel: BpfSkel<'a>,
     link: Option<Link>,
-    stats: StatsServer<(), Metrics>,
-    /// The map of thread groups: 8 bytes a tgid.
+    stats: StatsServer<(), Snapshot>,
+    /// The map of thread groups, by tgid.
     groups: Mmap,
     /// The ring buffer of decisions, if they are recorded.
     recording: Option<RingBuffer<'static>>,
@@ -135,6 +137,7 @@ impl<'a> Scheduler<'a> {
             Some(Fault::Miscount) => bpf_intf::tw_fault_TW_FAULT_MISCOUNT,
             Some(Fault::Starve) => bpf_intf::tw_fault_TW_FAULT_STARVE,
             Some(Fault::Weightless) => bpf_intf::tw_fault_TW_FAULT_WEIGHTLESS,
+            Some(Fault::Hoard) => bpf_intf::tw_fault_TW_FAULT_HOARD,
         };
         rodata.tunables.slice_ns = options.slice_us * 1000;
         rodata.tunables.rotate_ns = options.rotate_us * 1000;
@@ -156,7 +159,8 @@ impl<'a> Scheduler<'a> {
         rodata.siblings.copy_from_slice(&cores.siblings);
         rodata.core_first.copy_from_slice(&cores.first);
         rodata.has_mode = options.mode != Mode::Near;
-        if rodata.has_mode {
+        rodata.tells_programs = options.programs.is_some();
+        if rodata.has_mode || rodata.tells_programs {
             let domains = Domains::of(&machine)?;
             rodata.llc_of.copy_from_slice(&domains.llc);
             rodata.package_of.copy_from_slice(&domains.package);
@@ -170,6 +174,8 @@ impl<'a> Scheduler<'a> {
             *slot = *cpu;
         }
         rodata.partial = options.partial;
+        rodata.has_cgroups = !options.ignore_cgroups && cgroups::are_told_of()?;
+        let has_cgroups = rodata.has_cgroups;
         rodata.recording = options.record.is_some();
         let flags = &mut skel.struct_ops.threadwise_ops_mut().flags;
         // Who wakes a task that is still switching away from its CPU leaves it to that one, and does not spin until then.
@@ -181,11 +187,17 @@ impl<'a> Scheduler<'a> {
             // A task that would go on alone is enqueued all the same, which is how it leaves for a better CPU.
             *flags |= *compat::SCX_OPS_ENQ_LAST;
         }
+        if has_cgroups {
+            *flags |= cgroups::flags();
+        }
         let recorder = options
             .record
             .as_ref()
             .map(|path| Recorder::create(path, &rodata.tunables))
             .transpose()?;
+        if !has_cgroups {
+            cgroups::leave_out(&mut skel);
+        }
         if recorder.is_some() {
             skel.maps.decisions.set_max_entries(record::BUFFER_BYTES)?;
         }
@@ -197,13 +209,26 @@ impl<'a> Scheduler<'a> {
             skel.maps.bss_data.as_mut().context(NO_BSS)?.mode = options.mode.number()?;
         }
 
+        match options.programs {
+            Some(_) => skel
+                .maps
+                .programs
+                .set_max_entries(bpf_intf::tw_limits_TW_MAX_PROGRAMS)?,
+            // What these hooks would do is left out; so are they.
+            None => {
+                let ops = skel.struct_ops.threadwise_ops_mut();
+                ops.running = std::ptr::null_mut();
+                ops.exit_task = std::ptr::null_mut();
+            }
+        }
+
         let mut skel = scx_ops_load!(skel, threadwise_ops, uei)?;
         let recording = recorder
             .map(|recorder| recorder.read(&skel.maps.decisions))
             .transpose()?;
         let link = Some(scx_ops_attach!(skel, threadwise_ops)?);
         skel.maps.bss_data.as_mut().context(NO_BSS)?.attached = true;
-        let stats = StatsServer::new(stats::server_data()).launch()?;
+        let stats = StatsServer::new(stats::server_data(options.programs.unwrap_or(0) as usize)).launch()?;
         // SAFETY: the map lives as long as the skeleton, its size never changes, and whole words are
         // read at once; that the kernel writes them meanwhile is what is wanted.
         let groups = unsafe {
@@ -227,7 +252,7 @@ impl<'a> Scheduler<'a> {
         let (response, request) = self.stats.channels();
         while !shutdown.load(Ordering::Relaxed) && !uei_exited!(&self.skel, uei) {
             match request.recv_timeout(REQUEST_TIMEOUT) {
-                Ok(()) => response.send(self.metrics()?)?,
+                Ok(()) => response.send(self.snapshot()?)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -240,6 +265,7 @@ impl<'a> Scheduler<'a> {
         // Why it ended matters more than what it left.
         let exit = uei_report!(&self.skel, uei)?;
         self.check_counts()?;
+        self.check_programs()?;
         Ok(exit)
     }
 
@@ -275,6 +301,39 @@ impl<'a> Scheduler<'a> {
         Ok(())
     }
 
+    /// After the last task has left, no program is left in the table.
+    fn check_programs(&self) -> Result<()> {
+        let left = self.programs()?;
+        ensure!(
+            left.is_empty(),
+            "programs that ended were kept; after detaching these are left: {:?}",
+            left.keys()
+        );
+        Ok(())
+    }
+
+    fn snapshot(&self) -> Result<Snapshot> {
+        Ok(Snapshot {
+            metrics: self.metrics()?,
+            programs: self.programs()?,
+            at: Instant::now(),
+        })
+    }
+
+    /// What each program did, if they are told apart.
+    fn programs(&self) -> Result<Programs> {
+        let told = self
+            .skel
+            .maps
+            .rodata_data
+            .as_ref()
+            .is_some_and(|rodata| rodata.tells_programs);
+        if !told {
+            return Ok(Programs::new());
+        }
+        programs::read(&self.skel.maps.programs, |tgid| self.nr_ready(tgid as usize))
+    }
+
     fn metrics(&self) -> Result<Metrics> {
         let bss = self.skel.maps.bss_data.as_ref().context(NO_BSS)?;
         let sum = |stat: u32| bss.cpu_ctxs.iter().map(|cpu| cpu.stats[stat as usize]).sum();
@@ -301,6 +360,7 @@ impl<'a> Scheduler<'a> {
             moved_up: sum(bpf_intf::tw_stat_TW_STAT_MOVED_UP),
             ready,
             parallel_programs,
+            ..Metrics::default()
         })
     }
 
@@ -308,11 +368,23 @@ impl<'a> Scheduler<'a> {
     fn ready_groups(&self) -> Vec<(usize, u32)> {
         self.groups
             .chunks_exact(GROUP_BYTES)
-            .map(|bytes| u32::from_ne_bytes(bytes[..4].try_into().expect("a group has eight bytes")))
+            .map(ready_in)
             .enumerate()
             .filter(|&(_, nr_ready)| nr_ready != 0)
             .collect()
     }
+
+    fn nr_ready(&self, tgid: usize) -> u32 {
+        self.groups
+            .chunks_exact(GROUP_BYTES)
+            .nth(tgid)
+            .map_or(0, ready_in)
+    }
+}
+
+/// The ready count of a `struct tw_group`.
+fn ready_in(group: &[u8]) -> u32 {
+    u32::from_ne_bytes(group[..4].try_into().expect("a group has eight bytes"))
 }
 
 /// The machine that the options name, or else the running one as its kernel shows it.

@@ -1,21 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The statistics: what each counter means, and the server and monitor around them.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use scx_stats::prelude::*;
 use scx_stats_derive::{Stats, stat_doc};
 use serde::{Deserialize, Serialize};
 
+use crate::options::Format;
+use crate::programs::{self, ProgramMetrics, Programs};
+
+/// The version of a line of `--format json`.
+const SCHEMA: &str = "threadwise.statistics/1";
+
+/// What the scheduler knows when it is asked: counts since it attached.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// When it was asked.
+    pub at: Instant,
+    /// Those of the machine; without its programs.
+    pub metrics: Metrics,
+    /// Those of all programs, if they are told apart.
+    pub programs: Programs,
+}
+
 /// Counts since the last report.
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
 #[stat(top)]
 pub struct Metrics {
+    /// Microseconds since the last report.
+    #[stat(desc = "Microseconds since the last report")]
+    pub elapsed_us: u64,
     /// Times that a task had to wait in a queue.
     #[stat(desc = "Tasks that had to wait in a queue")]
     pub queued: u64,
@@ -44,15 +65,28 @@ pub struct Metrics {
     #[stat(desc = "Times that a parallel program became the senior one")]
     pub handovers: u64,
     /// Ready tasks at this moment, as the thread groups count them.
-    #[stat(desc = "Ready tasks now, as counted for each program")]
+    #[stat(
+        desc = "Ready threads now of programs with more threads than --serial-threshold; others are not counted"
+    )]
     pub ready: u64,
     /// Programs in a parallel phase at this moment.
     #[stat(desc = "Programs in a parallel phase now")]
     pub parallel_programs: u64,
+    /// The busiest programs by tgid, with `--programs`.
+    #[stat(desc = "The busiest programs by tgid, if the scheduler runs with --programs")]
+    pub programs: BTreeMap<u32, ProgramMetrics>,
+}
+
+/// A line of `--format json`.
+#[derive(Serialize)]
+struct Line<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    metrics: &'a Metrics,
 }
 
 impl Metrics {
-    fn format<W: Write>(&self, w: &mut W) -> Result<()> {
+    fn format_text<W: Write>(&self, w: &mut W) -> Result<()> {
         writeln!(
             w,
             "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} kept {:6} moved up {:5} handovers {:4}",
@@ -68,7 +102,16 @@ impl Metrics {
             self.moved_up,
             self.handovers
         )?;
-        Ok(())
+        programs::write_table(&self.programs, w)
+    }
+
+    fn format_json<W: Write>(&self, w: &mut W) -> Result<()> {
+        let schema = SCHEMA;
+        let line = serde_json::to_string(&Line {
+            schema,
+            metrics: self,
+        })?;
+        Ok(writeln!(w, "{line}")?)
     }
 
     fn since(&self, earlier: &Self) -> Self {
@@ -84,19 +127,32 @@ impl Metrics {
             handovers: self.handovers - earlier.handovers,
             ready: self.ready,
             parallel_programs: self.parallel_programs,
+            elapsed_us: 0,
+            programs: BTreeMap::new(),
         }
     }
 }
 
-/// The server's side: every reader gets the counts since it last asked.
-pub fn server_data() -> StatsServerData<(), Metrics> {
-    let open: Box<dyn StatsOpener<(), Metrics>> = Box::new(move |(request, response)| {
+impl Snapshot {
+    /// What came since an earlier one, of at most so many programs.
+    fn since(&self, earlier: &Self, most_programs: usize) -> Metrics {
+        Metrics {
+            elapsed_us: (self.at - earlier.at).as_micros() as u64,
+            programs: programs::busiest(&self.programs, &earlier.programs, most_programs, programs::comm),
+            ..self.metrics.since(&earlier.metrics)
+        }
+    }
+}
+
+/// The server's side: every reader gets the counts since it last asked, of at most so many programs.
+pub fn server_data(most_programs: usize) -> StatsServerData<(), Snapshot> {
+    let open: Box<dyn StatsOpener<(), Snapshot>> = Box::new(move |(request, response)| {
         request.send(())?;
         let mut earlier = response.recv()?;
-        let read: Box<dyn StatsReader<(), Metrics>> = Box::new(move |_args, (request, response)| {
+        let read: Box<dyn StatsReader<(), Snapshot>> = Box::new(move |_args, (request, response)| {
             request.send(())?;
             let now = response.recv()?;
-            let since = now.since(&earlier);
+            let since = now.since(&earlier, most_programs);
             earlier = now;
             since.to_json()
         });
@@ -104,15 +160,19 @@ pub fn server_data() -> StatsServerData<(), Metrics> {
     });
     StatsServerData::new()
         .add_meta(Metrics::meta())
+        .add_meta(ProgramMetrics::meta())
         .add_ops("top", StatsOps { open, close: None })
 }
 
-/// Prints a line every `interval` until `shutdown`.
-pub fn monitor(interval: Duration, shutdown: Arc<AtomicBool>) -> Result<()> {
+/// Prints a report every `interval` until `shutdown`.
+pub fn monitor(interval: Duration, format: Format, shutdown: Arc<AtomicBool>) -> Result<()> {
     scx_utils::monitor_stats::<Metrics>(
         &[],
         interval,
         || shutdown.load(Ordering::Relaxed),
-        |metrics| metrics.format(&mut std::io::stdout()),
+        |metrics| match format {
+            Format::Text => metrics.format_text(&mut std::io::stdout()),
+            Format::Json => metrics.format_json(&mut std::io::stdout()),
+        },
     )
 }

@@ -24,11 +24,21 @@ fn it_says_what_it_is_and_what_its_statistics_mean() {
     );
     let (status, out, _) = scheduler(&["--help-stats"]);
     assert_eq!(status, Some(0));
-    for line in out.lines().skip(1).filter(|line| !line.trim().is_empty()) {
-        let (name, meaning) = line.split_once(':').unwrap_or_else(|| panic!("{line}"));
-        assert!(name.contains("(u64)") && meaning.trim().len() > 10, "{line}");
+    // Those of the machine, then those of a program, each after its title.
+    let (titles, fields): (Vec<&str>, Vec<&str>) = out
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .partition(|line| line.starts_with('['));
+    assert_eq!(titles.len(), 2, "{out}");
+    for line in &fields {
+        let (name, meaning) = line.split_once(" : ").unwrap_or_else(|| panic!("{line}"));
+        let kinds = ["(u64)", "(string)", "({u64:ProgramMetrics})"];
+        assert!(
+            kinds.iter().any(|kind| name.contains(kind)) && meaning.trim().len() > 10,
+            "{line}"
+        );
     }
-    assert!(out.lines().count() > 9, "{out}");
+    assert!(fields.len() > 20, "{out}");
 }
 
 #[test]
@@ -43,6 +53,7 @@ fn the_flags_that_schedulers_share_are_there() {
         "--version",
         "--help-stats",
         "--serial-threshold",
+        "--programs",
     ] {
         assert!(out.contains(flag), "no {flag} in {out}");
     }
@@ -55,6 +66,8 @@ fn wrong_values_are_refused_by_name() {
         ["--stats", "nan"],
         ["--monitor", "0"],
         ["--serial-threshold", "many"],
+        ["--programs", "0"],
+        ["--format", "xml"],
     ] {
         let (status, _, err) = scheduler(&args);
         assert!(status == Some(2) && err.contains(args[0]), "{args:?}: {err}");

@@ -20,7 +20,8 @@ pub struct Checker {
 pub(crate) struct Watch {
     checker: Checker,
     clock: u64,
-    vtimes: Vec<Option<u64>>,
+    /// Of each task its vtime, and that at which its program's phase began.
+    seen: Vec<Option<(u64, u64)>>,
 }
 
 impl Watch {
@@ -28,7 +29,7 @@ impl Watch {
         Self {
             checker,
             clock: 0,
-            vtimes: Vec::new(),
+            seen: Vec::new(),
         }
     }
 
@@ -43,25 +44,30 @@ impl Watch {
     }
 
     /// The clock never goes back. A task's vtime falls only where it was ahead of the clock, and not to before that
-    /// (`tw_vtime_bound()` takes back what it is too far ahead; all else adds to it).
+    /// (`tw_vtime_bound()` takes back what it is too far ahead), or to where its program's phase began; all else adds to it.
     fn vtimes_go_on(&mut self, kernel: &Kernel, scheduler: &dyn Scheduler) -> Result<(), String> {
         let clock = scheduler.clock();
         if before(clock, self.clock) {
             return Err(format!("the clock goes back from {} to {clock}", self.clock));
         }
-        self.vtimes.resize(kernel.tasks.len(), None);
-        for (task, was) in self.vtimes.iter_mut().enumerate() {
-            let is = scheduler.vtime(task);
-            if let (Some(was), Some(is)) = (*was, is)
+        self.seen.resize(kernel.tasks.len(), None);
+        for (task, seen) in self.seen.iter_mut().enumerate() {
+            let Some(is) = scheduler.vtime(task) else {
+                *seen = None;
+                continue;
+            };
+            // In one event several phases may begin.
+            if let Some((was, phase_base)) = *seen
                 && before(is, was)
                 && before(is, self.clock)
+                && before(is, phase_base)
             {
                 return Err(format!(
                     "the vtime of task {task} goes back from {was} to {is}, before the clock's {}",
                     self.clock
                 ));
             }
-            *was = is;
+            *seen = Some((is, scheduler.phase_base(kernel, task)));
         }
         self.clock = clock;
         Ok(())

@@ -73,6 +73,11 @@ pub trait Scheduler {
         0
     }
 
+    /// The vtime at which the last parallel phase of the task's program began.
+    fn phase_base(&self, _kernel: &Kernel, _task: TaskIndex) -> u64 {
+        self.clock()
+    }
+
     /// What the scheduler promises of its own state between events.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 #ifndef TW_INTF_H
 #define TW_INTF_H
 
-#include "../../../../policy/types.h"
+#include "../../../../policy/phase.h"
 
 enum tw_limits {
 	/* CPUs that the queued mask and the per-CPU state cover. */
@@ -11,6 +11,11 @@ enum tw_limits {
 	TW_MASK_WORDS = TW_MAX_CPUS / 64,
 	/* Packages, and last-level caches, that --mode tells apart. */
 	TW_DOMAINS = 64,
+	/* Cgroups that are told apart, and how deep they may lie: others count as part of their parents. */
+	TW_MAX_CGROUPS = 1024,
+	TW_CGROUP_DEPTH = 16,
+	/* Programs that --programs tells apart; who comes while there are so many is left out. */
+	TW_MAX_PROGRAMS = 16384,
 };
 
 /* Counters, one set per CPU. Described where they are reported: src/stats.rs. */
@@ -27,6 +32,43 @@ enum tw_stat {
 	TW_NR_STATS,
 };
 
+/* What a program is at: none of its threads is ready, or its phase. */
+enum tw_state {
+	TW_STATE_IDLE,
+	TW_STATE_SERIAL,
+	TW_STATE_PARALLEL,
+	TW_NR_STATES,
+};
+
+/* What is counted for each program. Described where it is reported: src/programs.rs. */
+enum tw_program_stat {
+	TW_PROGRAM_PHASES,
+	TW_PROGRAM_BOOSTS,
+	TW_PROGRAM_TURNS,
+	TW_PROGRAM_PREEMPTIONS,
+	/* A thread ran, and had last run on a CPU of the same core, and so on outwards. */
+	TW_PROGRAM_SAME_CORE,
+	TW_PROGRAM_SAME_LLC,
+	TW_PROGRAM_SAME_PACKAGE,
+	TW_PROGRAM_OTHER_PACKAGE,
+	TW_NR_PROGRAM_STATS,
+};
+
+/* The statistics of one program. */
+struct tw_program {
+	/* When it began, or was first seen. All times are CLOCK_MONOTONIC. */
+	u64 began_ns;
+	/*
+	 * For each state the times at which it ended less those at which it began: how long it lasted, less
+	 * the present time for the one that goes on. Whoever adds in whatever order, the sum is right.
+	 */
+	u64 state_ns[TW_NR_STATES];
+	u64 stats[TW_NR_PROGRAM_STATS];
+	/* Its threads; the last one takes the entry along. */
+	u32 nr_tasks;
+	u32 reserved;
+};
+
 /* Faults that tests inject to see the kernel's scheduler take over. */
 enum tw_fault {
 	TW_FAULT_NONE,
@@ -40,6 +82,8 @@ enum tw_fault {
 	TW_FAULT_STARVE,
 	/* Charges every task as if its nice value were 0. */
 	TW_FAULT_WEIGHTLESS,
+	/* Keeps the statistics of programs that ended: the check at the end must notice. */
+	TW_FAULT_HOARD,
 };
 
 /* The functions of policy/ whose decisions are recorded, and what stands in tw_decision.in for each. */

@@ -25,6 +25,7 @@
 #include "smt.bpf.h"
 #include "speed.bpf.h"
 #include "spread.bpf.h"
+#include "migrations.bpf.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -46,13 +47,13 @@ static void insert_on(struct task_struct *p, s32 cpu, bool taken, u64 enq_flags)
 /* Sends a task that wakes up to a faster CPU than the slowest, if one is for it. */
 static bool select_faster(struct task_struct *p, s32 *cpu)
 {
-	/* It is not counted yet. */
-	enum tw_class class = class_beside(p, nr_ready_of(p->tgid) + 1);
+	enum tw_class class = class_of(p);
 	bool taken;
 
 	*cpu = find_faster(p, class, 0, &taken);
 	if (*cpu < 0)
 		return false;
+	note_boost(p, class, true, taken);
 	insert_on(p, *cpu, taken, 0);
 	return true;
 }
@@ -91,6 +92,9 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 {
 	s32 cpu;
 
+	count_waking(p);
+	if (wake_flags & SCX_WAKE_FORK)
+		count_maker(p);
 	if (nr_faster && select_faster(p, &cpu))
 		return cpu;
 	if (queues_all())
@@ -141,8 +145,13 @@ static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
 
 	if (queues_all())
 		return false;
-	if (nr_faster)
-		cpu = find_faster(p, class_of(p), 0, &taken);
+	if (nr_faster) {
+		enum tw_class class = class_of(p);
+
+		cpu = find_faster(p, class, 0, &taken);
+		if (cpu >= 0)
+			note_boost(p, class, true, taken);
+	}
 	if (cpu < 0 && has_smt && p->nr_cpus_allowed > 1)
 		cpu = claim_whole_core(p, own);
 	if (cpu < 0 && scx_bpf_test_and_clear_cpu_idle(own))
@@ -164,8 +173,11 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	struct tw_task task;
 	u64 key;
 
-	if (wakes && !(enq_flags & SCX_ENQ_CPU_SELECTED) && enqueue_unselected(p, cpu, enq_flags))
-		return;
+	if (wakes && !(enq_flags & SCX_ENQ_CPU_SELECTED)) {
+		count_waking(p);
+		if (enqueue_unselected(p, cpu, enq_flags))
+			return;
+	}
 	cctx = cpu_ctx_of(cpu);
 	tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 	if (!cctx || !tctx) {
@@ -197,6 +209,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 			better = find_better(p, task.class, cpu, &taken);
 		if (better >= 0 && bpf_cpumask_test_cpu(better, p->cpus_ptr) && may_move(p)) {
 			count(cctx, TW_STAT_MOVED_UP);
+			note_boost(p, task.class, nr_faster, taken);
 			insert_on(p, better, taken, enq_flags);
 			return;
 		}
@@ -210,6 +223,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 		if (victim >= 0) {
 			count(cctx, task.class == TW_CLASS_SERIAL ? TW_STAT_SERIAL_PREEMPTIONS :
 								    TW_STAT_SENIOR_PREEMPTIONS);
+			note_boost(p, task.class, false, true);
 			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | victim, tunables.slice_ns,
 					   enq_flags | SCX_ENQ_PREEMPT | SCX_ENQ_IMMED);
 			return;
@@ -294,7 +308,8 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	if (!cctx || fault == TW_FAULT_STALL)
 		return;
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
-		learn_disabled();
+		if (cpus_differ())
+			learn_disabled();
 		if ((tasks_wait || is_marked(cpu)) && dispatch_idle(cctx, cpu))
 			return;
 		pull_from_slower(cpu);
@@ -341,34 +356,48 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	unmark_if_empty(cpu);
 	count(cctx, TW_STAT_KEPT);
 	scx_bpf_task_set_slice(prev, free_slice());
-	give_turn(cpu, &task);
+	if (nr_faster)
+		give_turn(cpu, &task);
 }
 
-void BPF_STRUCT_OPS(threadwise_runnable, struct task_struct *p, u64 enq_flags)
-{
-	struct tw_group *group = group_of(p->tgid);
-
-	if (group && tw_phase_began(tw_ready_add(group), tunables.serial_threshold))
-		group->entered = tw_stamp(scx_bpf_now());
-}
-
+/* A task sleeps, or leaves its queue to be put back at once with another priority or affinity. */
 void BPF_STRUCT_OPS(threadwise_quiescent, struct task_struct *p, u64 deq_flags)
 {
-	struct tw_group *group = group_of(p->tgid);
+	struct task_ctx *tctx;
 
-	if (!group || fault == TW_FAULT_MISCOUNT)
+	if (!(deq_flags & SCX_DEQ_SLEEP) || !nr_ready_of(p->tgid) || fault == TW_FAULT_MISCOUNT)
 		return;
-	if (tw_phase_ended(tw_ready_sub(group), tunables.serial_threshold) && senior_tgid == p->tgid)
-		senior_tgid = 0;
+	tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
+	if (tctx)
+		uncount_ready(p, tctx);
+}
+
+/* Only there where programs are told apart, as is exit_task. */
+void BPF_STRUCT_OPS(threadwise_running, struct task_struct *p)
+{
+	note_running(p);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(threadwise_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
+	struct task_ctx *tctx;
+
 	/* Somebody raised kernel.pid_max. Failing would fail the fork; the loader starts anew instead. */
 	if (!group_of(p->tgid))
 		scx_bpf_exit(SCX_ECODE_ACT_RESTART, "tgid %d is beyond the kernel.pid_max at loading",
 			     p->tgid);
-	return bpf_task_storage_get(&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE) ? 0 : -ENOMEM;
+	tctx = bpf_task_storage_get(&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!tctx)
+		return -ENOMEM;
+	if (has_cgroups)
+		tctx->in.slot = slot_of(args->cgroup);
+	note_birth(p, args->fork);
+	return 0;
+}
+
+void BPF_STRUCT_OPS(threadwise_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
+{
+	note_death(p);
 }
 
 /* A task comes to sched_ext: what it ran in another class is not charged. */
@@ -380,7 +409,56 @@ void BPF_STRUCT_OPS(threadwise_enable, struct task_struct *p)
 		tctx->vtime = vtime_now;
 		tctx->charged_ns = p->se.sum_exec_runtime;
 		tctx->nr_sleeps = p->nvcsw;
+		tctx->in.charged_at_ns = 0;
+		if (p->on_rq && is_counted(p))
+			count_ready(p, tctx);
 	}
+}
+
+/* A task leaves sched_ext. One that sleeps is not counted any more, or the check at the end shall see it. */
+void BPF_STRUCT_OPS(threadwise_disable, struct task_struct *p)
+{
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
+
+	if (tctx && p->on_rq)
+		uncount_ready(p, tctx);
+}
+
+/* The loader leaves these out where the kernel does not have them. */
+s32 BPF_STRUCT_OPS_SLEEPABLE(threadwise_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
+{
+	bool idle = bpf_core_field_exists(args->sched_idle) && args->sched_idle;
+
+	return add_cgroup(cgrp, args->weight, idle);
+}
+
+void BPF_STRUCT_OPS(threadwise_cgroup_exit, struct cgroup *cgrp)
+{
+	remove_cgroup(cgrp);
+}
+
+void BPF_STRUCT_OPS(threadwise_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
+{
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
+
+	if (tctx)
+		tctx->in.slot = slot_of(to);
+}
+
+void BPF_STRUCT_OPS(threadwise_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
+{
+	struct cgroup_ctx *cctx = cgroup_ctx_of(cgrp);
+
+	if (cctx)
+		cctx->weight = weight;
+}
+
+void BPF_STRUCT_OPS(threadwise_cgroup_set_idle, struct cgroup *cgrp, bool idle)
+{
+	struct cgroup_ctx *cctx = cgroup_ctx_of(cgrp);
+
+	if (cctx)
+		cctx->idle = idle;
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(threadwise_init)
@@ -423,10 +501,17 @@ SCX_OPS_DEFINE(threadwise_ops,
 	       .select_cpu	= (void *)threadwise_select_cpu,
 	       .enqueue		= (void *)threadwise_enqueue,
 	       .dispatch	= (void *)threadwise_dispatch,
-	       .runnable	= (void *)threadwise_runnable,
 	       .quiescent	= (void *)threadwise_quiescent,
+	       .running		= (void *)threadwise_running,
 	       .enable		= (void *)threadwise_enable,
+	       .disable		= (void *)threadwise_disable,
 	       .init_task	= (void *)threadwise_init_task,
+	       .cgroup_init	= (void *)threadwise_cgroup_init,
+	       .cgroup_exit	= (void *)threadwise_cgroup_exit,
+	       .cgroup_move	= (void *)threadwise_cgroup_move,
+	       .cgroup_set_weight = (void *)threadwise_cgroup_set_weight,
+	       .cgroup_set_idle	= (void *)threadwise_cgroup_set_idle,
+	       .exit_task	= (void *)threadwise_exit_task,
 	       .cpu_online	= (void *)threadwise_cpu_online,
 	       .cpu_offline	= (void *)threadwise_cpu_offline,
 	       .init		= (void *)threadwise_init,

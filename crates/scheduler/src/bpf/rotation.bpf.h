@@ -82,6 +82,8 @@ __noinline int kick_if_due(s32 cpu, u64 now)
 	}
 	if (rotation_state.kicks) {
 		rotation_state.kicks--;
+		/* Who makes way waits then, and others are due beside it in a step. */
+		rotation_state.in_ns = tw_least(rotation_state.in_ns, tunables.rotate_ns);
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
 	return 0;
@@ -203,6 +205,7 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	rotation_state.queue = -1;
 	rotation_state.kicks = 0;
 	rotation_state.in_ns = TW_ROTATION_MAX_NS;
+	refresh_cgroups();
 	look_at_queues();
 	if (rotation_state.queue >= 0) {
 		/* The program that is senior now takes all its CPUs at once. */

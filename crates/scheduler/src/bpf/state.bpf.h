@@ -3,6 +3,8 @@
 #ifndef TW_STATE_BPF_H
 #define TW_STATE_BPF_H
 
+#include "cgroups.bpf.h"
+
 /* No runnable task waits longer than this, or the kernel throws the scheduler out. Its maximum is 30 s. */
 #define WATCHDOG_MS 10000
 
@@ -35,6 +37,8 @@ struct {
 	__uint(max_entries, 4096);
 } decisions SEC(".maps");
 
+#include "programs.bpf.h"
+
 /* A decision that finds the buffer full is dropped: nobody waits for a reader. It is written in place: stacks
  * are small. */
 #define record(_kind, _out, ...)                                                                             \
@@ -51,7 +55,7 @@ struct {
 
 /*
  * The thread groups, indexed by tgid: nothing to allocate, nothing to leak, one bounds check.
- * The loader sizes it by kernel.pid_max (32 MiB at the limit of 4 million ids).
+ * The loader sizes it by kernel.pid_max (64 MiB at the limit of 4 million ids).
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -67,9 +71,17 @@ struct task_ctx {
 	/* se.sum_exec_runtime and nvcsw up to which vtime is charged. */
 	u64 charged_ns;
 	u64 nr_sleeps;
+	/* The parallel phase of its program in which it was last charged. */
+	u32 phase;
 	/* The better CPU that it leaves its own for, plus one, and whether that has to be taken. */
 	u32 leaves_for;
 	bool takes;
+	/* Whether its thread group counts it as ready. */
+	bool ready;
+	/* Its cgroup. */
+	struct membership in;
+	/* The CPU that it last ran on, plus one, where programs are told apart (migrations.bpf.h). */
+	u16 ran_on;
 };
 
 struct {
@@ -133,6 +145,66 @@ static u32 nr_ready_of(u32 tgid)
 /* The parallel program that goes before the others, or 0, and since when (tw_stamp()). */
 u32 senior_tgid;
 u32 senior_since;
+
+/*
+ * Ready threads are counted where they are seen anyway: in select_cpu(), and, for those that it is not asked
+ * about, when a task is charged. The kernel would call ops.runnable() for each, but that costs every wake-up
+ * 140 instructions, which whoever waits for the woken task waits for too. So a few are counted late; the flag
+ * says who is, so that each is counted once, and taken off once. It changes under the task's rq lock, or
+ * before the task has one.
+ */
+static void count_ready(const struct task_struct *p, struct task_ctx *tctx)
+{
+	struct tw_group *group = tctx->ready ? NULL : group_of(p->tgid);
+	u32 nr_ready;
+
+	if (!group)
+		return;
+	tctx->ready = true;
+	nr_ready = tw_ready_add(group);
+	if (tw_phase_began(nr_ready, tunables.serial_threshold))
+		tw_phase_begin(group, scx_bpf_now(), vtime_now);
+	note_ready(p, nr_ready - 1, nr_ready);
+}
+
+static void uncount_ready(const struct task_struct *p, struct task_ctx *tctx)
+{
+	struct tw_group *group = tctx->ready ? group_of(p->tgid) : NULL;
+	u32 nr_ready;
+
+	if (!group)
+		return;
+	tctx->ready = false;
+	nr_ready = tw_ready_sub(group);
+	if (tw_phase_ended(nr_ready, tunables.serial_threshold) && senior_tgid == p->tgid)
+		senior_tgid = 0;
+	note_ready(p, nr_ready + 1, nr_ready);
+}
+
+static bool is_counted(const struct task_struct *p)
+{
+	return is_told(p) || tw_is_counted(p->signal->nr_threads, tunables.serial_threshold);
+}
+
+static void count_waking(struct task_struct *p)
+{
+	struct task_ctx *tctx = is_counted(p) ? bpf_task_storage_get(&task_ctxs, p, 0, 0) : NULL;
+
+	if (tctx)
+		count_ready(p, tctx);
+}
+
+/*
+ * A new thread wakes up. The one that made it runs here, and is not counted yet if its program had too few
+ * threads until now.
+ */
+static void count_maker(const struct task_struct *p)
+{
+	struct task_struct *maker = bpf_get_current_task_btf();
+
+	if (maker->tgid == p->tgid && (maker->scx.flags & SCX_TASK_QUEUED))
+		count_waking(maker);
+}
 
 /* The CPUs that are faster than the slowest, the fastest first. */
 const volatile u32 nr_faster = 0;
@@ -240,35 +312,59 @@ static u32 nr_waiting_at(s32 cpu)
 }
 
 /*
+ * From when on counts what a task ran since it was charged, if that is not all of it. One that found an idle
+ * CPU when it woke up has not been looked at then: that it slept shows in the number of its voluntary
+ * switches, since when it runs in the kernel's sched_info, and that its program's phase began in the group.
+ */
+static void find_origin(const struct task_struct *p, const struct task_ctx *tctx,
+			const struct tw_group *group, bool waking, struct tw_run *run)
+{
+	bool slept = waking || p->nvcsw != tctx->nr_sleeps;
+	u64 now_ns, ready_ns, ran_ns = run->since_ns;
+
+	if (!slept && group->began == tctx->phase)
+		return;
+	now_ns = scx_bpf_now();
+	ready_ns = waking ? 0 : now_ns - p->sched_info.last_arrival;
+	if (tw_starts_with_phase(group, tctx->phase, ready_ns, now_ns, tunables.serial_threshold)) {
+		run->origin = TW_ORIGIN_PHASE;
+		ready_ns = tw_least(ready_ns, tw_phase_age_ns(group, now_ns));
+	} else if (slept) {
+		run->origin = TW_ORIGIN_WAKING;
+	} else {
+		return;
+	}
+	run->since_ns = tw_least(ready_ns, ran_ns);
+	run->before_ns = ran_ns - run->since_ns;
+}
+
+/*
  * What a task is, and its vtime up to date with the `ahead_ns` that the kernel's own accounting lacks.
- * A task that found an idle CPU when it woke up has not been looked at then: that it slept shows in the
- * number of its voluntary switches, and since when it runs in the kernel's sched_info.
  */
 static void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahead_ns, bool waking,
 		    struct tw_task *task)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
+	struct tw_group *group = group_of(p->tgid);
 	/* The task's CPU may be charging it. Read in this order, what it ran is not negative. */
-	u64 vtime = tw_read(&tctx->vtime), charged_ns = tw_read(&tctx->charged_ns), now = vtime_now, since_ns;
+	u64 vtime = tw_read(&tctx->vtime), charged_ns = tw_read(&tctx->charged_ns), now = vtime_now;
 	u64 ran_ns = tw_read(&p->se.sum_exec_runtime) + ahead_ns - charged_ns;
 	struct tw_run run = {
 		.since_ns = ran_ns,
-		.weight = fault == TW_FAULT_WEIGHTLESS ? TW_WEIGHT_ONE : p->scx.weight,
+		.weight = fault == TW_FAULT_WEIGHTLESS ? TW_WEIGHT_ONE : weight_of(p, &tctx->in),
 		.capacity = capacity_of(cpu),
 		.nr_waiting = nr_waiting_at(cpu),
-		.slept = waking || p->nvcsw != tctx->nr_sleeps,
 	};
 
-	if (run.slept) {
-		since_ns = waking ? 0 : scx_bpf_now() - p->sched_info.last_arrival;
-		run.since_ns = since_ns < ran_ns ? since_ns : ran_ns;
-		run.before_ns = ran_ns - run.since_ns;
-	}
-	task->class = class_of(p);
+	if (group)
+		find_origin(p, tctx, group, waking, &run);
+	if (group && run.origin == TW_ORIGIN_PHASE)
+		vtime = tw_unstamp(group->base, now);
+	task->class = class_beside(p, group ? tw_read(&group->nr_ready) : 0);
 	task->nr_waiting = run.nr_waiting;
 	task->vtime = tw_vtime_advance(vtime, &run, now, task->class, tun());
 	record(TW_DECISION_ADVANCE, task->vtime, vtime, run.before_ns, run.since_ns, run.weight, run.capacity,
-	       run.nr_waiting, run.slept, now, task->class);
+	       run.nr_waiting, run.origin, now, task->class);
 	starve(p, task);
 }
 
@@ -370,6 +466,7 @@ static void claim_seniority(struct tw_task *task, u32 tgid)
 		senior_since = now;
 		task->class = TW_CLASS_SENIOR;
 		count_here(TW_STAT_HANDOVERS);
+		note_stat(tgid, TW_PROGRAM_TURNS);
 	}
 }
 
@@ -378,14 +475,20 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
 		      struct tw_task *task __arg_nonnull)
 {
 	struct tw_task picked = { .vtime = tctx->vtime };
+	struct tw_group *group = group_of(p->tgid);
 
+	if (is_counted(p))
+		count_ready(p, tctx);
 	look_at(p, tctx, 0, waking, task);
 	picked.class = task->class;
 	picked.nr_waiting = task->nr_waiting;
 	move_clock(&picked);
+	count_ready_time(p, &tctx->in, p->se.sum_exec_runtime - tctx->charged_ns);
 	tctx->charged_ns = p->se.sum_exec_runtime;
 	tctx->nr_sleeps = p->nvcsw;
 	tctx->vtime = task->vtime;
+	if (group && task->class >= TW_CLASS_SENIOR)
+		tctx->phase = group->began;
 	claim_seniority(task, p->tgid);
 	return 0;
 }

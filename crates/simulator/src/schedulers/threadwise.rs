@@ -5,8 +5,8 @@
 //! `speed.bpf.h`, where the reasons stand. A decision that is taken here and not in `policy/` is a fault.
 
 use threadwise_policy::{
-    Class, Group, Place as Spot, Run, Seat, Task, Tunables, faster_than_slowest, is_faster, makes_room,
-    may_preempt, phase_began, phase_ended, stamp, turn_is_over, victim_scan,
+    Class, Group, Origin, Place as Spot, Run, Seat, Task, Tunables, faster_than_slowest, is_faster,
+    makes_room, may_preempt, phase_began, phase_ended, stamp, turn_is_over, victim_scan,
 };
 
 use crate::Ns;
@@ -33,6 +33,8 @@ struct TaskContext {
     vtime: u64,
     charged_ns: Ns,
     nr_sleeps: u64,
+    /// The parallel phase of its program in which it was last charged.
+    phase: u32,
     /// The better CPU that it leaves its own for, and whether that has to be taken.
     leaves_for: Option<(CpuIndex, bool)>,
 }
@@ -143,24 +145,29 @@ impl Threadwise {
     /// What a task is, and its vtime up to date.
     fn look_at(&self, kernel: &Kernel, task: TaskIndex, ahead_ns: Ns, waking: bool) -> Task {
         let (state, context) = (&kernel.tasks[task], &self.tasks[task]);
+        let group = &self.groups[state.program];
         let ran_ns = state.ran + ahead_ns - context.charged_ns;
-        let slept = waking || state.nr_sleeps != context.nr_sleeps;
-        let since_ns = match (slept, waking) {
-            (false, _) => ran_ns,
-            (true, true) => 0,
-            (true, false) => ran_ns.min(kernel.now - state.arrived),
-        };
+        let ready_ns = if waking { 0 } else { kernel.now - state.arrived };
+        let (origin, vtime, since_ns) =
+            if group.starts(context.phase, ready_ns, kernel.now, self.tun.serial_threshold) {
+                let since_ns = ready_ns.min(group.age_ns(kernel.now)).min(ran_ns);
+                (Origin::Phase, group.base(self.vtime_now), since_ns)
+            } else if waking || state.nr_sleeps != context.nr_sleeps {
+                (Origin::Waking, context.vtime, ready_ns.min(ran_ns))
+            } else {
+                (Origin::Charge, context.vtime, ran_ns)
+            };
         let run = Run {
             before_ns: ran_ns - since_ns,
             since_ns,
             weight: state.weight,
             capacity: kernel.cpus[state.cpu].capacity,
             nr_waiting: self.nr_waiting(kernel, state.cpu),
-            slept,
+            origin,
         };
         let class = self.class_of(kernel, task);
         Task {
-            vtime: self.tun.vtime_advance(context.vtime, &run, self.vtime_now, class),
+            vtime: self.tun.vtime_advance(vtime, &run, self.vtime_now, class),
             class,
             nr_waiting: run.nr_waiting,
         }
@@ -222,6 +229,9 @@ impl Threadwise {
         context.charged_ns = kernel.tasks[task].ran;
         context.nr_sleeps = kernel.tasks[task].nr_sleeps;
         context.vtime = found.vtime;
+        if matches!(found.class, Class::Senior | Class::Parallel) {
+            context.phase = self.groups[kernel.tasks[task].program].phase();
+        }
         self.claim_seniority(kernel, &mut found, kernel.tasks[task].program);
         found
     }
@@ -554,6 +564,7 @@ impl Threadwise {
             self.rotation.in_ns = self.rotation.in_ns.min(in_ns);
         } else if self.rotation.kicks > 0 {
             self.rotation.kicks -= 1;
+            self.rotation.in_ns = self.rotation.in_ns.min(self.tun.rotate_ns);
             kernel.kick_preempt(cpu);
         }
     }
@@ -628,6 +639,10 @@ impl Scheduler for Threadwise {
 
     fn clock(&self) -> u64 {
         self.vtime_now
+    }
+
+    fn phase_base(&self, kernel: &Kernel, task: TaskIndex) -> u64 {
+        self.groups[kernel.tasks[task].program].base(self.vtime_now)
     }
 
     /// Ready threads are counted rightly (the loader looks when it detaches that none are left), each queue that holds
@@ -759,7 +774,7 @@ impl Scheduler for Threadwise {
     fn runnable(&mut self, kernel: &mut Kernel, task: TaskIndex) {
         let group = &self.groups[kernel.tasks[task].program];
         if phase_began(group.add(), self.tun.serial_threshold) {
-            group.enter(stamp(kernel.now));
+            group.begin(kernel.now, self.vtime_now);
         }
     }
 

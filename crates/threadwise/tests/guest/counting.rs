@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Ready threads are counted, whatever tasks and CPUs do. The loader ends with status 0 only if every count is zero then.
 
+use super::explain::of_program;
 use super::{Guest, alone, as_fast_as_possible, job, run, stdout};
 
 #[test]
@@ -34,12 +35,45 @@ fn the_count_check_notices_counts_that_drift() {
 }
 
 #[test]
+fn threads_that_run_on_stay_counted_whatever_is_done_to_them() {
+    // Six that never sleep change priority, affinity and class; a CPU goes and comes back, for which the kernel bypasses
+    // the scheduler.
+    let script = r#"
+        threadwise bench synthetic --ratio inf:1 --threads 6 --phase-units 1000000000 --duration 60 >/dev/null & B=$!
+        busybox sleep 1
+        for mask in 1 3c ff; do
+            for t in /proc/$B/task/*; do
+                t=${t##*/}
+                busybox renice -n 1 -p $t >/dev/null; busybox taskset -p $mask $t >/dev/null
+                busybox chrt -f -p 1 $t; busybox chrt -o -p 0 $t
+            done
+        done
+        echo 0 >/sys/devices/system/cpu/cpu7/online; echo 1 >/sys/devices/system/cpu/cpu7/online
+        busybox sleep 1
+        busybox timeout -s INT 2.5 scx_threadwise --monitor 0.5 --format json
+        echo "program $B"
+        "#;
+    let out = stdout(run("scx_threadwise --programs 5", script));
+    let tgid = out
+        .lines()
+        .find_map(|line| line.strip_prefix("program "))
+        .unwrap();
+    let reports = of_program(tgid, &out);
+    assert!(
+        reports.len() > 1 && reports.iter().all(|report| report["ready"] == 6),
+        "{out}"
+    );
+}
+
+#[test]
 fn cpus_come_and_go_under_load() {
     // The same scheduler goes on, and a task that may run on one of these CPUs only is moved by the kernel.
     let script = r#"
         before=$(seq)
         busy --ratio inf:1 --duration 280 >/dev/null & busy --ratio 1:1 --duration 280 >/dev/null &
         busybox taskset 40 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 280 >/dev/null & P=$!
+        # Nobody can be bound to a CPU that is gone already.
+        n=0; until busybox grep -q -e threadwise -e syn- /proc/$P/comm || [ $n -gt 300 ]; do busybox sleep 0.1; n=$((n+1)); done
         n=0
         for i in 1 2 3 4 5; do
             for c in 6 7 3; do echo 0 >/sys/devices/system/cpu/cpu$c/online && n=$((n+1)); done

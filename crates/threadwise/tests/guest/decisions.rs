@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadwise_policy::{Class, Run, Task, Tunables, makes_room};
+use threadwise_policy::{Class, Origin, Run, Task, Tunables, makes_room};
 
 use super::{exec, exec_all, job, number_after, stdout};
 
@@ -45,7 +45,7 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
                 weight: input[3] as u32,
                 capacity: input[4] as u32,
                 nr_waiting: input[5] as u32,
-                slept: input[6] != 0,
+                origin: Origin::try_from(input[6]).unwrap(),
             };
             let class = Class::try_from(input[8]).unwrap();
             tunables.vtime_advance(input[0], &run, input[7], class)

@@ -45,6 +45,34 @@ fn hardware_threads_share_the_speed_of_their_core() {
 }
 
 #[test]
+fn hardware_threads_share_pipes_and_pipes_share_cores() {
+    // CPUs 0 and 1 are a pipe, 2 and 3 the other pipe of their core; CPU 4 belongs to another core.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pipes.toml");
+    let text = "name = \"pipes\"\ntopology = \"package:1 llc:1 core:2 pipe:2 pu:2\"\n\
+                [[sharing]]\nlevel = \"pipe\"\ngain_percent = 20\n[lab]\nmips = 60\nsmt_gain_percent = 80\n";
+    std::fs::write(&file, text).unwrap();
+    let script = r#"
+        on() { busybox taskset $1 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 2 --format json; }
+        both() { on 1 >/tmp/a & A=$!; on $1 >/tmp/b; wait $A; busybox cat /tmp/a /tmp/b; }
+        on 1; both 10; both 4; both 2
+        on 1 >/tmp/a & A=$!; on 2 >/tmp/b & B=$!; on 4 >/tmp/c; wait $A $B; busybox cat /tmp/a /tmp/b /tmp/c
+        "#;
+    // Another core: all. The other pipe: half of 1.8. The same pipe: half of 1.2. Both: a half of 1.2 of half of 1.8, and half of 1.8.
+    let expected = [1.0, 1.0, 1.0, 0.9, 0.9, 0.6, 0.6, 0.54, 0.54, 0.9];
+    let holds = |done: &[f64]| {
+        let near = |(done_at, expected): (&f64, &f64)| (done_at / done[0] / expected - 1.0).abs() < 0.05;
+        done.len() == expected.len() && done.iter().zip(&expected).all(near)
+    };
+    let done = measured_by("work_units", file.to_str().unwrap(), "", script, holds);
+    assert!(
+        holds(&done),
+        "{:?}, not {expected:?}",
+        done.iter().map(|it| it / done[0]).collect::<Vec<_>>()
+    );
+}
+
+#[test]
 fn what_a_program_leaves_running_is_ended() {
     let jobs = [
         "busybox sleep 1000 & echo $! >/tmp/left; scx_threadwise & until_state enabled",
@@ -168,8 +196,21 @@ fn what_is_interrupted_keeps_what_was_measured_and_leaves_nothing_behind() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(std::time::Duration::from_secs(30));
-    assert!(running.try_wait().unwrap().is_none(), "900 rounds take longer");
+    let has_sample = || {
+        let output = threadwise()
+            .args(["runs", "list", "--format", "json"])
+            .output()
+            .unwrap();
+        let list: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let mut runs = list["runs"].as_array().unwrap().iter();
+        runs.any(|run| {
+            run["state"] == "running" && run["experiment"] == "long" && run["nr_samples"].as_u64() > Some(0)
+        })
+    };
+    while !has_sample() {
+        assert!(running.try_wait().unwrap().is_none(), "900 rounds take longer");
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
     // SAFETY: the child has not been waited for.
     unsafe { libc::kill(running.id() as i32, libc::SIGINT) };
     let output = running.wait_with_output().unwrap();
@@ -213,7 +254,7 @@ fn one_to_eight_threads_scale_in_a_line() {
         .map(|n| format!("[[program]]\nname = '{n}'\nsynthetic = {{ ratio = 'inf:1', phase_units = 20000, threads = {n} }}\n"))
         .concat();
     let experiment = Experiment::new(&format!(
-        "name = 'scaling'\ndescription = 'd'\nmachine = 'smp-8'\nmips = 60\nseconds = 3.0\nrounds = 2\n\
+        "name = 'scaling'\ndescription = 'd'\nmachine = 'smp-8'\nmips = 60\nseconds = 2.0\nrounds = 2\n\
          runs = [['1'], ['2'], ['4'], ['8']]\n[[scheduler]]\nname = 'kernel'\n{programs}"
     ));
     let output = experiment.run();
@@ -238,5 +279,149 @@ fn one_to_eight_threads_scale_in_a_line() {
             (0.95..1.05).contains(&efficiency),
             "{threads} threads: {efficiency}"
         );
+    }
+}
+
+/// What a scheduler got done of a run, simulated or in the lab.
+struct Outcome {
+    what: String,
+    /// Work a second, the mean over rounds.
+    total: f64,
+    /// How even programs were slowed down (eq. 3), if there are several.
+    fairness: Option<f64>,
+    /// The interval of its work over that of the first scheduler, for others than that.
+    over_first: Option<(f64, f64)>,
+}
+
+fn outcomes(result: &serde_json::Value) -> Vec<Outcome> {
+    let of_run = |run: &serde_json::Value| -> Vec<Outcome> {
+        let schedulers = run["schedulers"].as_array().unwrap().iter();
+        schedulers
+            .map(|of| Outcome {
+                what: format!("{} under {}", run["run"], of["scheduler"]),
+                total: of["total"]["mean"].as_f64().unwrap(),
+                fairness: of["fairness"]["mean"].as_f64(),
+                over_first: of["over_baseline"]["low"]
+                    .as_f64()
+                    .zip(of["over_baseline"]["high"].as_f64()),
+            })
+            .collect()
+    };
+    result["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(of_run)
+        .collect()
+}
+
+/// Where simulation and lab are further apart than they may be, or rank schedulers otherwise where both are sure.
+fn differences(simulated: &[Outcome], lab: &[Outcome], of_total: f64) -> Vec<String> {
+    const OF_FAIRNESS: f64 = 0.05;
+    assert_eq!(simulated.len(), lab.len());
+    let differ = |simulated: &Outcome, lab: &Outcome| {
+        assert_eq!(simulated.what, lab.what);
+        let fairness = simulated.fairness.zip(lab.fairness);
+        let over_first = simulated.over_first.zip(lab.over_first);
+        (simulated.total / lab.total - 1.0).abs() > of_total
+            || fairness.is_some_and(|(simulated, lab)| (simulated - lab).abs() > OF_FAIRNESS)
+            || over_first.is_some_and(|(simulated, lab)| {
+                (simulated.0 > 1.0 && lab.1 < 1.0) || (simulated.1 < 1.0 && lab.0 > 1.0)
+            })
+    };
+    simulated
+        .iter()
+        .zip(lab)
+        .filter(|(simulated, lab)| differ(simulated, lab))
+        .map(|(simulated, lab)| {
+            format!(
+                "{}: simulated {:.0} {:?}, lab {:.0} {:?}",
+                lab.what, simulated.total, simulated.fairness, lab.total, lab.fairness
+            )
+        })
+        .collect()
+}
+
+/// An experiment in the lab and, as long that chance is no matter, simulated.
+fn in_the_lab_and_simulated(text: &str) -> [Vec<Outcome>; 2] {
+    let experiment = Experiment::new(text);
+    let output = experiment.run();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let lab = outcomes(&experiment.result());
+    let output = threadwise()
+        .args([
+            "sim",
+            "run",
+            "e.toml",
+            "--seconds",
+            "20",
+            "--rounds",
+            "6",
+            "--format",
+            "json",
+        ])
+        .current_dir(experiment.folder.path())
+        .output()
+        .unwrap();
+    let simulated = outcomes(&serde_json::from_slice(&output.stdout).unwrap());
+    [lab, simulated]
+}
+
+#[test]
+fn the_simulator_says_what_the_lab_shows() {
+    let synthetic = |name: &str, ratio: &str, threads: u32| {
+        format!(
+            "[[program]]\nname = '{name}'\nsynthetic = {{ ratio = '{ratio}', phase_units = 3000, threads = {threads} }}\n"
+        )
+    };
+    let phases = [
+        ("A", "1:1"),
+        ("B", "1:1"),
+        ("parallel", "inf:1"),
+        ("serial", "1:inf"),
+    ]
+    .map(|(name, ratio)| synthetic(name, ratio, 8))
+    .concat();
+    let experiment = |machine: &str, schedulers: &str, runs: &str, programs: &str| {
+        format!(
+            "name = 'both'\ndescription = 'd'\nmachine = '{machine}'\nmips = 60\nseconds = 2.5\nrounds = 3\n\
+             runs = {runs}\n{schedulers}{programs}"
+        )
+    };
+    let kernel = "[[scheduler]]\nname = 'kernel'\n";
+    let ours = "[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise']\n";
+    let told = "[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise', '--machine', 'amp-8']\n";
+    let equal = experiment(
+        "smp-8",
+        &[kernel, ours].concat(),
+        "[['A'], ['A', 'B'], ['parallel', 'serial']]",
+        &phases,
+    );
+    // Under the kernel's scheduler chance decides who is on the fast CPU, for as long as the run.
+    let unequal = experiment("amp-8", told, "[['A'], ['A', 'B']]", &phases);
+    let shared = experiment(
+        "smt-8",
+        &[kernel, ours].concat(),
+        "[['eight']]",
+        &synthetic("eight", "inf:1", 8),
+    );
+    let [lab, simulated] = in_the_lab_and_simulated(&equal);
+    assert_eq!(differences(&simulated, &lab, 0.05), [""; 0]);
+    // A simulator that takes one scheduler for the other would be noticed.
+    let mut exchanged = simulated;
+    for pair in exchanged.chunks_exact_mut(2) {
+        let total = pair[0].total;
+        pair[0].total = pair[1].total;
+        pair[1].total = total;
+    }
+    assert_ne!(differences(&exchanged, &lab, 0.05), [""; 0]);
+    // What it takes to exchange two tasks, 4 ms apart on a fast CPU of 60 million instructions a second, is not simulated.
+    for (text, of_total) in [(unequal, 0.12), (shared, 0.05)] {
+        let [lab, simulated] = in_the_lab_and_simulated(&text);
+        assert_eq!(differences(&simulated, &lab, of_total), [""; 0]);
     }
 }

@@ -34,6 +34,45 @@ fn threads_on_one_core_are_measured_slower_than_on_two() {
 }
 
 #[test]
+fn a_run_in_the_lab_is_asked_for_from_outside() {
+    let _guests = alone();
+    let workload = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/ipfwd.toml");
+    let output = threadwise()
+        .args(["place", "measure"])
+        .arg(workload)
+        .args([
+            "--on",
+            "lab",
+            "--machine",
+            "smt-8",
+            "--mips",
+            "15",
+            "--cpus",
+            "0,1,2 4,5,6",
+        ])
+        .output()
+        .unwrap();
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(output.status.success(), "{stdout}{stderr}");
+    let figures: Vec<f64> = stdout
+        .lines()
+        .map(|line| line.split(' ').find_map(|word| word.parse().ok()).unwrap())
+        .collect();
+    let [one, other, together] = figures[..] else {
+        panic!("{stdout}");
+    };
+    // Both have the same: a core for R and P, and a hardware thread of the next for T.
+    assert!(
+        stdout.ends_with("[lab]\n") && (0.5..2.0).contains(&(one / other)),
+        "{stdout}"
+    );
+    assert!((together - one - other).abs() <= 1.5, "{stdout}");
+}
+
+#[test]
 fn a_cpu_that_goes_offline_fails_the_run() {
     let script = format!(
         "{SPEC} exec 2>&1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Who runs where: a serial program has a core, the fastest if CPUs differ, and no CPU is idle beside those that wait.
 
-use super::{exec, job, measured, measured_by, stdout};
+use super::{as_fast_as_possible, exec, job, measured, measured_by, stdout};
 
 #[test]
 fn a_serial_program_keeps_a_core_beside_a_parallel_one() {
@@ -153,7 +153,7 @@ fn a_parallel_program_keeps_all_cpus_of_an_unequal_machine_busy() {
 fn least_of_four(machine: &str, scheduler: &str, prefix: &str, holds: impl Fn(f64) -> bool) -> f64 {
     let script = format!(
         r#"
-        serial="{prefix} threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf --duration 2 --format json"
+        serial="{prefix} threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf --duration 1.2 --format json"
         $serial
         for i in 1 2 3; do
             for p in 1 2 3 4; do $serial >/tmp/$p & done; wait
@@ -190,13 +190,13 @@ fn a_thread_leaves_a_core_that_it_shares() {
     // Four cores are taken when the fifth thread starts, so it shares one, most likely not that which is idle soon after.
     let script = r#"
         hog() { threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf --duration $1 --format json; }
-        hog 3
+        hog 2
         for i in 1 2 3; do
             busybox taskset 4 threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf --duration 0.8 >/dev/null &
             for mask in 10 40 3; do
                 busybox taskset $mask threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf --duration 60 >/dev/null & PIDS="$PIDS $!"
             done
-            busybox sleep 0.3; hog 3
+            busybox sleep 0.3; hog 2
             kill $PIDS; wait; PIDS=
         done
         "#;
@@ -226,19 +226,25 @@ fn speeds_that_nobody_tells_are_measured() {
     assert!(share(&done) > 0.9, "{} of the fast CPU's speed", share(&done));
 }
 
+const TWO_QUADS: &str = "package:2 llc:1 core:4";
+
 /// How many of four programs of a thread each run in each of two packages under a mode, most of the time: who looks is awake
-/// too, and others follow or flee it for a moment.
-fn per_package(options: &str) -> [usize; 2] {
+/// too, and others follow or flee it for a moment; so it starts no program. `before` is done first.
+fn per_package(mode: &str, before: &str) -> [usize; 2] {
     // The CPU of a task is field 39 of its stat file.
     let script = format!(
-        "{options}
+        "{before}
          for i in 1 2 3 4; do
             threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 60 >/dev/null & P=\"$P $!\"; F=\"$F /proc/$!/stat\"
          done
-         for i in 1 2 3 4 5 6 7 8 9; do busybox sleep 0.4; busybox cat $F | busybox awk '{{print $39}}'; done
-         busybox kill $P; busybox kill -INT $S; wait $S"
+         for i in 1 2 3 4 5 6 7 8 9; do
+            busybox sleep 0.4
+            for f in $F; do read -r line <$f; set -- $line; shift 38; echo $1; done
+         done
+         busybox kill $P"
     );
-    let out = stdout(exec("package:2 llc:1 core:4", &job("", &script)));
+    let scheduler = format!("scx_threadwise --mode {mode}");
+    let out = stdout(exec(TWO_QUADS, &job(&scheduler, &script)));
     let cpus: Vec<usize> = out.lines().filter_map(|line| line.parse().ok()).collect();
     assert_eq!(cpus.len(), 36, "{out}");
     let mut looks: Vec<[usize; 2]> = cpus
@@ -253,18 +259,19 @@ fn per_package(options: &str) -> [usize; 2] {
 #[test]
 fn packages_are_spread_over_or_filled_as_asked_for() {
     // multicore-scheduling, Figs. 5 and 6.
-    assert_eq!(per_package("attach --mode performance"), [2, 2]);
-    let mut packed = per_package("attach --mode powersave");
-    packed.sort_unstable();
-    assert_eq!(packed, [0, 4]);
+    let packed = |mode: &str| {
+        let mut packed = per_package(mode, "");
+        packed.sort_unstable();
+        packed
+    };
+    assert_eq!(per_package("performance", ""), [2, 2]);
+    assert_eq!(packed("powersave"), [0, 4]);
     let profile = "busybox mount -t tmpfs none /sys/firmware; busybox mkdir /sys/firmware/acpi
-        echo low-power >/sys/firmware/acpi/platform_profile; attach --mode auto";
-    packed = per_package(profile);
-    packed.sort_unstable();
-    assert_eq!(packed, [0, 4]);
-    let changed =
-        format!("{profile}; echo performance >/sys/firmware/acpi/platform_profile; busybox sleep 2");
-    assert_eq!(per_package(&changed), [2, 2]);
+        echo low-power >/sys/firmware/acpi/platform_profile";
+    stdout(exec(TWO_QUADS, &as_fast_as_possible(job("", profile))));
+    assert_eq!(packed("auto"), [0, 4]);
+    let changes = "echo performance >/sys/firmware/acpi/platform_profile; busybox sleep 2";
+    assert_eq!(per_package("auto", changes), [2, 2]);
 }
 
 #[test]
