@@ -11,8 +11,8 @@
  * Arguments: rates=K0:K1:... (thousands of instructions per second, one a vCPU),
  *            stats=FILE (struct shared, mapped for the lab to read the counters and set the speeds in force),
  *            quantum=N (instructions, default 20000),
- *            cores=C0:C1:... (the core of each vCPU, by default one each),
- *            gain=N (what each further vCPU that runs adds to the speed of its core, in percent),
+ *            groupsL=G0:G1:... (of level L, 0 to 3, innermost first: the pipe or core of each vCPU),
+ *            gainL=N (what each further unit of it that runs adds to its speed, in percent),
  *            profile=FILE (struct profile: how often each translation block ran while speeds were in force).
  *
  * QEMU's header is not packaged, so what is used of plugin API version 4 (QEMU 9.1 and later,
@@ -76,9 +76,10 @@ void *qemu_plugin_scoreboard_find(struct qemu_plugin_scoreboard *score, unsigned
 
 __attribute__((visibility("default"))) int qemu_plugin_version = 4;
 
-#define MAX_VCPUS 256
-#define PS_PER_NS 1000ULL
-#define NS_PER_S  1000000000ULL
+#define MAX_VCPUS  256
+#define MAX_LEVELS 4
+#define PS_PER_NS  1000ULL
+#define NS_PER_S   1000000000ULL
 /* How far behind its clock a vCPU may be and still catch up. */
 #define CATCH_UP_NS 4000000ULL
 /*
@@ -128,8 +129,9 @@ struct profile {
 struct vcpu {
 	uint64_t clock_ps;
 	uint64_t ps_per_insn;
-	uint32_t core;
-	/* Whether it counts among those that run on its core. */
+	/* By level. */
+	uint32_t groups[MAX_LEVELS];
+	/* Whether it counts among those that run. */
 	bool running;
 };
 
@@ -143,10 +145,12 @@ static struct shared *shared = &unshared;
 static struct profile *profile;
 static struct qemu_plugin_scoreboard *counts;
 static uint64_t quantum = 20000;
-/* By core. */
-static uint32_t nr_running[MAX_VCPUS];
-/* How much longer an instruction takes where so many of a core's vCPUs run, in thousandths. */
-static uint64_t slowdown[MAX_VCPUS + 1];
+/* Levels whose units share their speed. */
+static unsigned int nr_levels;
+/* Units that run, by level and group. */
+static uint32_t nr_running[MAX_LEVELS][MAX_VCPUS];
+/* How much longer an instruction takes where so many of a group's units run, in thousandths. */
+static uint64_t slowdown[MAX_LEVELS][MAX_VCPUS + 1];
 
 static uint64_t now_ps(void)
 {
@@ -165,25 +169,40 @@ static void sleep_until(uint64_t ps)
 		;
 }
 
+/*
+ * A group that others keep running is the same unit further out. Whoever makes it run says so there before it
+ * can stop, so no count falls below the truth.
+ */
 static void set_running(unsigned int index, bool running)
 {
 	if (vcpus[index].running == running)
 		return;
 	vcpus[index].running = running;
-	__atomic_fetch_add(&nr_running[vcpus[index].core], running ? 1 : -1, __ATOMIC_RELAXED);
+	for (unsigned int level = 0; level < nr_levels; level++) {
+		uint32_t *nr = &nr_running[level][vcpus[index].groups[level]];
+		uint32_t others = __atomic_fetch_add(nr, running ? 1 : -1, __ATOMIC_RELAXED) - !running;
+
+		if (others > 0)
+			break;
+	}
 }
 
 /*
- * Brings the vCPU's clock up to what it executed, and says what that takes. The core counts as shared by as
- * many as run on it now; that may have been otherwise at the start of a quantum, as often more as less.
+ * Brings the vCPU's clock up to what it executed, and says what that takes. Pipes and cores count as shared
+ * by as many as run on them now; that may have been otherwise at the start of a quantum, as often more as
+ * less.
  */
 static uint64_t settle(unsigned int index)
 {
 	struct count *count = qemu_plugin_scoreboard_find(counts, index);
 	struct counters *c = &shared->vcpus[index];
-	uint32_t nr_sharing = __atomic_load_n(&nr_running[vcpus[index].core], __ATOMIC_RELAXED);
-	uint64_t took_ps = count->insns * vcpus[index].ps_per_insn * slowdown[nr_sharing] / 1000;
+	uint64_t took_ps = count->insns * vcpus[index].ps_per_insn;
 
+	for (unsigned int level = 0; level < nr_levels; level++) {
+		uint32_t *nr = &nr_running[level][vcpus[index].groups[level]];
+
+		took_ps = took_ps * slowdown[level][__atomic_load_n(nr, __ATOMIC_RELAXED)] / 1000;
+	}
 	c->instructions += count->insns;
 	c->busy_ns += took_ps / PS_PER_NS;
 	count->insns = 0;
@@ -335,31 +354,45 @@ static int parse_rates(const char *text, int nr_vcpus)
 	return *text ? fail("rates= names more vCPUs than there are", text) : 0;
 }
 
-static int parse_cores(const char *text, int nr_vcpus)
+static int parse_groups(unsigned int level, const char *text, int nr_vcpus)
 {
 	char *end;
 
 	for (int i = 0; i < nr_vcpus; i++) {
-		unsigned long core = strtoul(text, &end, 10);
+		unsigned long group = strtoul(text, &end, 10);
 
-		if (end == text || core >= MAX_VCPUS)
-			return fail("cores= needs a core below 256 for each vCPU", text);
-		vcpus[i].core = core;
+		if (end == text || group >= MAX_VCPUS)
+			return fail("groups needs a group below 256 for each vCPU", text);
+		vcpus[i].groups[level] = group;
 		text = *end == ':' ? end + 1 : end;
 	}
-	return *text ? fail("cores= names more vCPUs than there are", text) : 0;
+	if (nr_levels <= level)
+		nr_levels = level + 1;
+	return *text ? fail("groups names more vCPUs than there are", text) : 0;
 }
 
-static int parse_gain(const char *text)
+static int parse_gain(unsigned int level, const char *text)
 {
 	char *end;
 	unsigned long gain = strtoul(text, &end, 10);
 
 	if (end == text || *end || gain > 100)
-		return fail("gain= needs 0 to 100 percent", text);
+		return fail("gain needs 0 to 100 percent", text);
 	for (uint64_t nr = 1; nr <= MAX_VCPUS; nr++)
-		slowdown[nr] = nr * 1000 * 100 / (100 + (nr - 1) * gain);
+		slowdown[level][nr] = nr * 1000 * 100 / (100 + (nr - 1) * gain);
 	return 0;
+}
+
+/* The value of an argument such as gain1=50 and its level, or NULL. */
+static const char *of_level(const char *argument, const char *name, unsigned int *level)
+{
+	size_t length = strlen(name);
+
+	if (strncmp(argument, name, length) || argument[length] < '0' ||
+	    argument[length] >= '0' + MAX_LEVELS || argument[length + 1] != '=')
+		return NULL;
+	*level = (unsigned int)(argument[length] - '0');
+	return argument + length + 2;
 }
 
 /* A file of this size in memory, or NULL. */
@@ -384,11 +417,12 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
 							       int argc, char **argv)
 {
 	bool rated = false;
+	unsigned int level;
+	const char *value;
 
-	for (uint32_t i = 0; i < MAX_VCPUS; i++)
-		vcpus[i].core = i;
-	for (uint32_t i = 0; i <= MAX_VCPUS; i++)
-		slowdown[i] = 1000;
+	for (level = 0; level < MAX_LEVELS; level++)
+		for (uint32_t i = 0; i <= MAX_VCPUS; i++)
+			slowdown[level][i] = 1000;
 	if (!info->system_emulation || info->system.max_vcpus > MAX_VCPUS)
 		return fail("needs a whole machine of at most 256 vCPUs", info->target_name);
 	for (int i = 0; i < argc; i++) {
@@ -404,11 +438,11 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
 			profile = map_file(argv[i] + 8, sizeof(*profile));
 			if (!profile)
 				return -1;
-		} else if (!strncmp(argv[i], "cores=", 6)) {
-			if (parse_cores(argv[i] + 6, info->system.max_vcpus) < 0)
+		} else if ((value = of_level(argv[i], "groups", &level))) {
+			if (parse_groups(level, value, info->system.max_vcpus) < 0)
 				return -1;
-		} else if (!strncmp(argv[i], "gain=", 5)) {
-			if (parse_gain(argv[i] + 5) < 0)
+		} else if ((value = of_level(argv[i], "gain", &level))) {
+			if (parse_gain(level, value) < 0)
 				return -1;
 		} else if (!strncmp(argv[i], "quantum=", 8)) {
 			quantum = strtoull(argv[i] + 8, NULL, 10);

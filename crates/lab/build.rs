@@ -4,8 +4,11 @@
 use std::process::Command;
 
 fn main() {
-    // Cargo runs this every time for a file that does not exist: a change anywhere makes the commit dirty.
-    println!("cargo:rerun-if-changed=always");
+    // A commit, or a change to anything that programs are built from, which makes it dirty.
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    for path in ["crates", "policy", "lab", "Cargo.lock", ".git/HEAD", ".git/index"] {
+        println!("cargo:rerun-if-changed={root}/{path}");
+    }
     let described = Command::new("git")
         .args(["describe", "--always", "--dirty", "--abbrev=12"])
         .output();

@@ -71,7 +71,8 @@ pub struct SchedulerResult {
     pub speedups: Vec<Summary>,
     /// The smallest over the largest speedup (eq. 3).
     pub fairness: Option<Summary>,
-    /// Each program's jitter (eq. 5), of the times for a unit of work in the rounds, whose seeds differ.
+    /// Each program's jitter (eq. 5), of the times for a unit of work in the rounds, whose seeds differ, but
+    /// with [`Experiment::same_phases`].
     pub jitter: Vec<JitterSummary>,
     /// The share of CPU time that was idle.
     pub idle: Summary,

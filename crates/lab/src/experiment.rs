@@ -42,6 +42,10 @@ pub struct Experiment {
     /// The first seed; each round adds one, and every scheduler gets the same.
     #[serde(default = "default_seed")]
     pub seed: u64,
+    /// Every round has the first seed instead, so that programs draw the same phases: "N experiments of the same
+    /// benchmark" (thread-essence, eq. 5). What rounds still differ in is the scheduler's doing, and the machine's.
+    #[serde(default)]
+    pub same_phases: bool,
     /// The schedulers to compare; the first is the baseline.
     #[serde(rename = "scheduler")]
     pub schedulers: Vec<Scheduler>,
@@ -329,8 +333,12 @@ impl Program {
         Ok(())
     }
 
-    /// Its seed in a round that has this one: programs of one round differ in theirs.
-    pub fn seed(&self, experiment: &Experiment, of_round: u64) -> u64 {
+    /// Its seed in a round, from 0: programs of one round differ in theirs.
+    pub fn seed(&self, experiment: &Experiment, round: u32) -> u64 {
+        let of_round = match experiment.same_phases {
+            true => experiment.seed,
+            false => experiment.seed + u64::from(round),
+        };
         let place = experiment
             .programs
             .iter()
@@ -339,12 +347,12 @@ impl Program {
     }
 
     /// The command that runs it in the guest.
-    pub(crate) fn command(&self, experiment: &Experiment, machine: &Machine, seed: u64) -> Vec<String> {
+    pub(crate) fn command(&self, experiment: &Experiment, machine: &Machine, round: u32) -> Vec<String> {
         let Some(synthetic) = &self.synthetic else {
-            return self.foreign_command(experiment, machine, seed);
+            return self.foreign_command(experiment, machine, round);
         };
         let threads = synthetic.nr_threads(machine);
-        let seed = self.seed(experiment, seed);
+        let seed = self.seed(experiment, round);
         [
             "threadwise bench synthetic --format json".to_string(),
             format!(
@@ -370,11 +378,11 @@ impl Program {
     }
 
     /// The command with what its arguments stand for, in its environment.
-    fn foreign_command(&self, experiment: &Experiment, machine: &Machine, seed: u64) -> Vec<String> {
+    fn foreign_command(&self, experiment: &Experiment, machine: &Machine, round: u32) -> Vec<String> {
         let known = [
             ("{cpus}", machine.nr_cpus().to_string()),
             ("{seconds}", experiment.seconds.to_string()),
-            ("{seed}", self.seed(experiment, seed).to_string()),
+            ("{seed}", self.seed(experiment, round).to_string()),
         ];
         let filled_in = |word: &String| {
             let replace = |word: String, (name, value): &(&str, String)| word.replace(name, value);
@@ -520,7 +528,7 @@ mod tests {
         let command = |name: &str| {
             experiment
                 .program(name)
-                .command(&experiment, &machine, 3)
+                .command(&experiment, &machine, 2)
                 .join("|")
         };
         assert_eq!(command("A"), "busybox|env|A=x y|B=1|a|-n8|2.5|3000|{start}");
@@ -537,22 +545,24 @@ mod tests {
 
     #[test]
     fn commands_carry_seed_and_start() {
-        let experiment = parse(&GOOD.replace(
+        let mut experiment = parse(&GOOD.replace(
             "machine = \"smp-8\"",
             "machine = \"smp-8\"
 runs = [[\"A\"]]",
         ))
         .unwrap();
         let machine = Machine::load("smp-8").unwrap();
-        let command = experiment
-            .program("A")
-            .command(&experiment, &machine, 3)
-            .join(" ");
+        let command =
+            |experiment: &Experiment| experiment.program("A").command(experiment, &machine, 2).join(" ");
+        let third = command(&experiment);
         assert!(
-            command.contains("--threads 8 --phase-units 10000 --wait active")
-                && command.contains("--seed 3000")
-                && command.contains("{start}"),
-            "{command}"
+            third.contains("--threads 8 --phase-units 10000 --wait active")
+                && third.contains("--seed 3000")
+                && third.contains("{start}"),
+            "{third}"
         );
+        experiment.same_phases = true;
+        let third = command(&experiment);
+        assert!(third.contains("--seed 1000"), "{third}");
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use memmap2::MmapMut;
-use threadwise_machine::{Lab, Machine};
+use threadwise_machine::{Cpu, Lab, Level, Machine, names};
 
 use crate::error::{Error, io_error};
 
@@ -58,16 +58,42 @@ pub fn rates(machine: &Machine, mips: Option<u32>) -> Result<Vec<u64>, Error> {
         .collect())
 }
 
-/// Which of a machine's CPUs share a core, and what they have of it, as the plugin's arguments; empty if none do.
-pub fn sharing(machine: &Machine) -> String {
-    if !machine.has_smt() {
-        return String::new();
-    }
-    let cores: Vec<String> = machine.cpus().iter().map(|cpu| cpu.core.0.to_string()).collect();
-    let gain = machine
+/// The levels that the plugin knows.
+const MAX_LEVELS: usize = 4;
+
+/// Which of a machine's CPUs share pipes and cores, and what they have of them, as the plugin's arguments; empty if none do.
+///
+/// # Errors
+/// If more levels share their speed than the plugin knows.
+pub fn sharing(machine: &Machine) -> Result<String, Error> {
+    let core = machine
         .lab()
         .map_or(Lab::SMT_GAIN_PERCENT, |lab| lab.smt_gain_percent);
-    format!(",cores={},gain={gain}", cores.join(":"))
+    let gain = |level: &str| match level {
+        names::CORE => machine.has_smt().then_some(core),
+        _ => {
+            let mut known = machine.hardware().sharing.iter();
+            known.find(|it| it.level == level).map(|it| it.gain_percent)
+        }
+    };
+    let shared: Vec<(&Level, u32)> = (machine.levels().iter().rev())
+        .filter_map(|level| Some((level, gain(level.name())?)))
+        .collect();
+    if shared.len() > MAX_LEVELS {
+        return Err(Error::Unsuitable {
+            machine: machine.name().to_string(),
+            message: format!(
+                "{} of its levels share their speed, the lab has {MAX_LEVELS}",
+                shared.len()
+            ),
+        });
+    }
+    let argument = |(nr, (level, gain)): (usize, (&Level, u32))| {
+        let group = |cpu: &Cpu| machine.group_of(level.name(), cpu.id).unwrap_or(0).to_string();
+        let groups: Vec<String> = machine.cpus().iter().map(group).collect();
+        format!(",groups{nr}={},gain{nr}={gain}", groups.join(":"))
+    };
+    Ok(shared.into_iter().enumerate().map(argument).collect())
 }
 
 /// The plugin's counters, as it writes them.
@@ -178,10 +204,15 @@ mod tests {
     #[test]
     fn hardware_threads_share_cores() {
         assert_eq!(
-            sharing(&Machine::load("smt-8").unwrap()),
-            ",cores=0:0:1:1:2:2:3:3,gain=24"
+            sharing(&Machine::load("smt-8").unwrap()).unwrap(),
+            ",groups0=0:0:1:1:2:2:3:3,gain0=24"
         );
-        assert_eq!(sharing(&Machine::load("smp-8").unwrap()), "");
+        assert_eq!(sharing(&Machine::load("smp-8").unwrap()).unwrap(), "");
+        // Four to a pipe, two pipes to a core.
+        let t2 = sharing(&Machine::load("ultrasparc-t2").unwrap()).unwrap();
+        assert!(t2.starts_with(",groups0=0:0:0:0:1:1:1:1:2:"), "{t2}");
+        assert!(t2.contains(":15,gain0=50,groups1=0:0:0:0:0:0:0:0:1:"), "{t2}");
+        assert!(t2.ends_with(":7,gain1=90"), "{t2}");
     }
 
     #[test]

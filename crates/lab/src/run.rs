@@ -378,10 +378,9 @@ impl<'a> Session<'a> {
 
     fn take(&mut self, round: u32, scheduler: &Scheduler, run: &[String]) -> Result<Sample, Error> {
         let programs: Vec<_> = run.iter().map(|name| self.experiment.program(name)).collect();
-        let seed = self.experiment.seed + u64::from(round);
         let commands: Vec<_> = programs
             .iter()
-            .map(|program| program.command(self.experiment, self.machine, seed))
+            .map(|program| program.command(self.experiment, self.machine, round))
             .collect();
         let start_delay = Duration::from_secs_f64(self.experiment.start_delay_s);
         let in_two_orders = self.experiment.is_in_two_orders(run);

@@ -57,8 +57,12 @@ pub fn length(evaluation: &Evaluation) -> String {
         0 | 1 => String::new(),
         several => format!(" in {several} boots"),
     };
+    let seeds = match experiment.same_phases {
+        true => "the same seed",
+        false => "seeds from",
+    };
     format!(
-        "{rounds}{boots} of {} s, seeds from {}",
+        "{rounds}{boots} of {} s, {seeds} {}",
         experiment.seconds, experiment.seed
     )
 }

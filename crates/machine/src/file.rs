@@ -10,7 +10,7 @@
 //! capacity = 512
 //! [lab]
 //! mips = 200           # of a CPU with capacity 1024, in millions of instructions a second
-//! smt_gain_percent = 24  # what each further hardware thread that runs adds to a core (24)
+//! smt_gain_percent = 24  # what each further hardware thread (or pipe, if those share) that runs adds to a core (24)
 //! hides_smt = false    # whether the guest's kernel takes each hardware thread for a core (false)
 //! ```
 //!
