@@ -16,6 +16,7 @@ pub mod orders;
 mod pareto;
 mod percentile;
 pub mod performance;
+mod rank;
 mod student;
 pub mod summary;
 
@@ -28,4 +29,5 @@ pub use percentile::percentile;
 pub use performance::{
     JitterSummary, Performance, fairness, jitter, jitter_summary, speedup_from_times, throughput,
 };
+pub use rank::rank_correlation;
 pub use summary::{RatioSummary, Summary, independent_ratio, paired_ratio};

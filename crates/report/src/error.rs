@@ -49,6 +49,14 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// A file that says what is reproduced is wrong.
+    #[error("{path}: {problem}")]
+    Plan {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A run cannot be gone on with.
     #[error("run {id} cannot be resumed: {why}")]
     NotResumable {

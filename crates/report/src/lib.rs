@@ -14,9 +14,10 @@ pub mod figures;
 mod headline;
 pub mod page;
 pub mod record;
+pub mod reproduction;
 pub mod store;
 pub mod timeline;
 mod words;
 
 pub use error::Error;
-pub use record::{Manifest, Record, State};
+pub use record::{Manifest, Record, State, host};

@@ -74,6 +74,26 @@ pub fn write(runs: &[Shown]) -> Result<String, Error> {
         .enumerate()
         .map(|(place, run)| section(place, run))
         .collect::<Result<Vec<_>, _>>()?;
+    let body = html! {
+        @if runs.len() > 1 {
+            h1 { (title) }
+            nav { ul {
+                @for (place, run) in runs.iter().enumerate() {
+                    li { a href=(format!("#{}", run.anchor(place, "run"))) {
+                        (run.record.measurement.experiment.name) ", run " (run.record.id)
+                    } }
+                }
+            } }
+        }
+        @for (_, comparison) in &comparisons { (compared(comparison)) }
+        @for section in &sections { (section) }
+        (glossary())
+    };
+    Ok(document(&title, &body))
+}
+
+/// A page with this in it.
+pub(crate) fn document(title: &str, body: &Markup) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -85,26 +105,10 @@ pub fn write(runs: &[Shown]) -> Result<String, Error> {
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
-            body {
-                main {
-                    @if runs.len() > 1 {
-                        h1 { (title) }
-                        nav { ul {
-                            @for (place, run) in runs.iter().enumerate() {
-                                li { a href=(format!("#{}", run.anchor(place, "run"))) {
-                                    (run.record.measurement.experiment.name) ", run " (run.record.id)
-                                } }
-                            }
-                        } }
-                    }
-                    @for (_, comparison) in &comparisons { (compared(comparison)) }
-                    @for section in &sections { (section) }
-                    (glossary())
-                }
-            }
+            body { main { (body) } }
         }
     };
-    Ok(markup.into_string())
+    markup.into_string()
 }
 
 fn section(place: usize, run: &Shown) -> Result<Markup, Error> {
@@ -133,7 +137,7 @@ fn section(place: usize, run: &Shown) -> Result<Markup, Error> {
             h2 id=(run.anchor(place, "what")) { "What was run and on what" }
             (what_was_run(run)?)
             h2 id=(run.anchor(place, "figures")) { "Figures" }
-            @for figure in run.figures.iter().filter(|figure| figure.is_main) { (shown(figure)) }
+            (main_figures(run))
             @for figure in run.figures.iter().filter(|figure| !figure.is_main && !figure.is_timeline()) {
                 (folded(figure))
             }
@@ -251,6 +255,13 @@ fn programs(run: &Shown) -> Markup {
 fn folded(figure: &Figure) -> Markup {
     html! {
         details { summary { (figure.title) } (shown(figure)) }
+    }
+}
+
+/// Those that are shown at once.
+pub(crate) fn main_figures(run: &Shown) -> Markup {
+    html! {
+        @for figure in run.figures.iter().filter(|figure| figure.is_main) { (shown(figure)) }
     }
 }
 
@@ -405,7 +416,8 @@ fn verdict_tone(verdict: Verdict) -> Option<&'static str> {
     }
 }
 
-fn glossary() -> Markup {
+/// The words that pages use.
+pub(crate) fn glossary() -> Markup {
     html! {
         section {
             h2 id="words" { "Words" }

@@ -68,8 +68,8 @@ fn command_line() -> Vec<String> {
     words
 }
 
-/// Kernel release and processor; what of them cannot be read is left out.
-fn host() -> String {
+/// Kernel release and processor of the host; what of them cannot be read is left out.
+pub fn host() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let release = read("/proc/sys/kernel/osrelease");
     let cpuinfo = read("/proc/cpuinfo");

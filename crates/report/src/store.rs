@@ -47,7 +47,15 @@ const TABLES: &str = "
         run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
         timeline TEXT NOT NULL
     );
-    CREATE INDEX IF NOT EXISTS timeline_of_run ON timeline (run);";
+    CREATE INDEX IF NOT EXISTS timeline_of_run ON timeline (run);
+    CREATE TABLE IF NOT EXISTS output (
+        version TEXT NOT NULL,
+        command TEXT NOT NULL,
+        made TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
+        seconds REAL NOT NULL,
+        output TEXT NOT NULL,
+        PRIMARY KEY (version, command)
+    );";
 
 /// A run in a list.
 #[derive(Clone, Debug, Serialize)]
@@ -68,6 +76,15 @@ pub struct Entry {
     pub version: String,
     /// How many samples it has.
     pub nr_samples: u64,
+}
+
+/// What a command printed that is no run, such as a table of the model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Printed {
+    /// The JSON that it printed.
+    pub output: serde_json::Value,
+    /// How long it took, in seconds.
+    pub seconds: f64,
 }
 
 /// The runs of a file.
@@ -362,6 +379,36 @@ impl Store {
         };
         record.check().map_err(|problem| self.damaged(id, problem))?;
         Ok(record)
+    }
+
+    /// Keeps what a command of threadwise printed, in place of what the same version printed for the same arguments before.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`]; then it is not kept.
+    pub fn keep_output(&self, version: &str, arguments: &[String], printed: &Printed) -> Result<(), Error> {
+        let insert =
+            "INSERT OR REPLACE INTO output (version, command, seconds, output) VALUES (?1, ?2, ?3, ?4)";
+        let values = params![version, json(&arguments), printed.seconds, json(&printed.output)];
+        let done = self.connection.execute(insert, values);
+        done.map(drop).map_err(self.fail())
+    }
+
+    /// What this version printed for these arguments, if that was kept and can be read.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn output(&self, version: &str, arguments: &[String]) -> Result<Option<Printed>, Error> {
+        let query = "SELECT seconds, output FROM output WHERE version = ?1 AND command = ?2";
+        let fields = |row: &Row| -> rusqlite::Result<(f64, String)> { Ok((row.get(0)?, row.get(1)?)) };
+        let found = self
+            .connection
+            .query_row(query, params![version, json(&arguments)], fields);
+        let found = found.optional().map_err(self.fail())?;
+        // One that is damaged is printed anew.
+        Ok(found.and_then(|(seconds, output)| {
+            let output = serde_json::from_str(&output).ok()?;
+            Some(Printed { output, seconds })
+        }))
     }
 
     fn all_of<T: DeserializeOwned>(&self, id: i64, query: &str) -> Result<Vec<T>, Error> {
