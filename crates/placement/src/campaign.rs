@@ -89,8 +89,8 @@ pub struct Progress {
     pub runs: usize,
     /// Of these, void because the control had changed.
     pub void: usize,
-    /// Seconds that the rest will take at the pace so far.
-    pub seconds_left: Option<f64>,
+    /// Seconds that the rest will take at the pace so far, if each experiment is run as often as it has to be.
+    pub seconds_left: f64,
 }
 
 impl Campaign<'_> {
@@ -134,7 +134,7 @@ impl Campaign<'_> {
             ..Progress::default()
         };
         let begun = Instant::now();
-        let mut closed = 0;
+        let mut runs_left = 0;
         let open = |known: &Samples| -> Vec<&Experiment> {
             experiments
                 .iter()
@@ -152,7 +152,9 @@ impl Campaign<'_> {
             let is_due = match round.pop() {
                 Some(experiment) => {
                     let performance = self.measure(experiment, runner, store)?;
+                    runs_left -= self.runs_left(known.of(experiment));
                     known.add(experiment, performance);
+                    runs_left += self.runs_left(known.of(experiment));
                     progress.runs += 1;
                     control.runs_since += 1;
                     if control.experiment.as_ref() == Some(experiment) && control.seen.len() < CONTROL_KNOWN {
@@ -160,16 +162,15 @@ impl Campaign<'_> {
                     }
                     if self.is_done(known.of(experiment)) {
                         progress.done += 1;
-                        closed += 1;
                     }
-                    let left = (progress.all - progress.done) as f64;
-                    progress.seconds_left =
-                        (closed > 0).then(|| begun.elapsed().as_secs_f64() / closed as f64 * left);
+                    let run_seconds = begun.elapsed().as_secs_f64() / progress.runs as f64;
+                    progress.seconds_left = run_seconds * runs_left as f64;
                     report(&progress);
                     control.runs_since >= CONTROL_EVERY
                 }
                 None => {
                     round = open(&known);
+                    runs_left = round.iter().map(|it| self.runs_left(known.of(it))).sum();
                     shuffle(&mut round, &mut random);
                     progress.done = experiments.len() - round.len();
                     // The last runs are checked as well, where they are more than the control itself would be.
@@ -272,6 +273,14 @@ impl Campaign<'_> {
         let Precision { relative, min, max } = self.precision;
         let is_narrow = || Summary::of(samples).is_ok_and(|summary| summary.ci95 <= relative * summary.mean);
         nr >= max || nr >= min && is_narrow()
+    }
+
+    /// How often an experiment with these samples has to be run yet, at least.
+    fn runs_left(&self, samples: &[f64]) -> usize {
+        match self.is_done(samples) {
+            true => 0,
+            false => (self.precision.min as usize).saturating_sub(samples.len()).max(1),
+        }
     }
 
     /// How predictions from the store's tables are ranked: those that differ by less than its runs spread are equal.

@@ -24,14 +24,7 @@ impl Computed {
     /// # Errors
     /// [`RunError::Program`] for an unknown variant and for hardware that the model does not know.
     pub fn new(machine: &Machine, variant: &str, noise: f64, seed: u64) -> Result<Self, RunError> {
-        let fail = |problem: String| RunError::Program(problem);
-        let program = sharing::ipfwd(variant).ok_or_else(|| {
-            fail(format!(
-                "\"{variant}\" is no variant of IPFwd; there are {}",
-                sharing::IPFWD_VARIANTS.join(", ")
-            ))
-        })?;
-        Self::with_program(machine, program, noise, seed)
+        Self::with_program(machine, variant_named(variant)?, noise, seed)
     }
 
     /// Any program. An ill-formed one fails when it is run.
@@ -64,6 +57,16 @@ impl Computed {
         let sum: f64 = (0..12).map(|_| uniform(&mut self.random)).sum();
         self.noise * (sum - 6.0)
     }
+}
+
+/// One of the paper's programs.
+pub(crate) fn variant_named(variant: &str) -> Result<Program, RunError> {
+    sharing::ipfwd(variant).ok_or_else(|| {
+        RunError::Program(format!(
+            "\"{variant}\" is no variant of IPFwd; there are {}",
+            sharing::IPFWD_VARIANTS.join(", ")
+        ))
+    })
 }
 
 impl Runner for Computed {

@@ -12,7 +12,7 @@ pub trait Runner {
     /// [`RunError`]: nothing was measured.
     fn run(&mut self, instances: &[Option<Vec<CpuId>>]) -> Result<Vec<f64>, RunError>;
 
-    /// What is measured: "measured", "lab" or "computed", and on what.
+    /// What is measured: "measured", "lab", "simulated" or "computed", and on what.
     fn label(&self) -> String;
 }
 

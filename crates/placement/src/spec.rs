@@ -21,7 +21,8 @@ pub struct Spec {
     pub environment: BTreeMap<String, String>,
     /// The threads of an instance that are assigned.
     pub threads: Vec<Thread>,
-    /// Patterns of the names of its other threads, which run wherever the kernel puts them. Any further thread fails the
+    /// Patterns of the names of its other threads, which run wherever the kernel puts them; one that a
+    /// pinned thread starts has the CPU of that. Any further thread fails the
     /// run.
     #[serde(default)]
     pub unassigned: Vec<String>,

@@ -14,9 +14,18 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use threadwise_machine::CpuId;
 
-use super::threads::{Found, Roles};
+use super::threads::{Found, Problem, Roles};
 use crate::run::RunError;
 use crate::spec::Spec;
+
+/// How long a process may take to be gone whose threads are.
+const ENDING: Duration = Duration::from_millis(20);
+
+/// How long a thread that hardly runs may have the name of whoever began it.
+const BECOMING: Duration = Duration::from_secs(1);
+
+/// Meanwhile it is looked at so often.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// The last bytes of what a program wrote to stderr, for its error.
 const STDERR_BYTES: usize = 400;
@@ -128,21 +137,29 @@ impl Instance {
 
     /// Checks that its threads are those that were found, and where they were put. `may_end`: some may have ended.
     pub fn verify(&mut self, roles: &Roles, may_end: bool) -> Result<(), RunError> {
-        let Some(found) = &self.found else {
-            return Ok(());
-        };
-        self.looked = Instant::now();
-        let look = || roles.verify(self.child.id(), found, (self.cpus.as_deref(), may_end));
-        if look().is_ok() {
-            return Ok(());
-        }
-        // A process that is ending loses its threads before it can be waited for; a new one has its parent's name until it
-        // has become another program.
-        std::thread::sleep(Duration::from_millis(20));
-        let problem = look().err();
-        match problem {
-            Some(problem) if !self.ended().unwrap_or(true) => Err(self.fail(&problem)),
-            _ => Ok(()),
+        let begun = Instant::now();
+        self.looked = begun;
+        loop {
+            let Some(found) = &self.found else {
+                return Ok(());
+            };
+            let look = roles.verify(self.child.id(), found, (self.cpus.as_deref(), may_end));
+            let (problem, patience) = match look {
+                Ok(()) => return Ok(()),
+                Err(Problem::Elsewhere(problem)) => (problem, Duration::ZERO),
+                // A process that is ending loses its threads before it can be waited for.
+                Err(Problem::Ended(problem)) => (problem, ENDING),
+                Err(Problem::Unknown { problem, is_new }) => {
+                    (problem, if is_new { BECOMING } else { ENDING })
+                }
+            };
+            if self.ended().unwrap_or(true) {
+                return Ok(());
+            }
+            if begun.elapsed() >= patience {
+                return Err(self.fail(&problem));
+            }
+            std::thread::sleep(LOOK_AGAIN);
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
@@ -11,6 +12,10 @@ use threadwise_machine::{CpuId, cpulist};
 
 use crate::run::RunError;
 use crate::spec::{By, Spec, Thread};
+
+/// A thread that has run for so long has done more than to become a program or to take a name, which take well below a
+/// millisecond of a processor's time however long they wait for one.
+const NEW: Duration = Duration::from_millis(5);
 
 /// How the threads of a program are recognised.
 #[derive(Debug)]
@@ -29,6 +34,23 @@ enum Role {
 /// The threads of a process by role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found(Vec<i32>);
+
+/// What is wrong with a process's threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// There is one that nobody described. If it has hardly run it may still have the name of whoever began it: what a child
+    /// is to become, and what a thread is to be called, shows a moment later.
+    Unknown {
+        /// Says which.
+        problem: String,
+        /// Whether it has run for less than a few milliseconds.
+        is_new: bool,
+    },
+    /// One of its threads has ended, or the process is about to.
+    Ended(String),
+    /// One may run where it was not put.
+    Elsewhere(String),
+}
 
 impl Roles {
     /// As a specification has them.
@@ -105,34 +127,38 @@ impl Roles {
         tgid: u32,
         found: &Found,
         (cpus, may_end): (Option<&[CpuId]>, bool),
-    ) -> Result<(), String> {
+    ) -> Result<(), Problem> {
         let threads = threads(tgid);
-        for (tid, name) in &threads {
-            if !found.0.contains(tid) && !self.unassigned.iter().any(|pattern| pattern.is_match(name)) {
-                return Err(format!(
-                    "has a thread \"{name}\" that is in neither `threads` nor `unassigned` of the specification"
-                ));
-            }
-        }
         for (nr, tid) in found.0.iter().enumerate() {
             if !threads.contains_key(tid) {
                 if may_end {
                     continue;
                 }
-                return Err(format!("has lost thread {tid}, which was to run to the end"));
+                return Err(Problem::Ended(format!(
+                    "has lost thread {tid}, which was to run to the end"
+                )));
             }
             if let Some(wanted) = cpus.map(|cpus| cpus[nr]) {
-                let allowed = allowed(*tid)?;
+                let allowed = allowed(*tid).map_err(Problem::Ended)?;
                 if allowed != wanted.to_string() {
-                    return Err(format!(
+                    return Err(Problem::Elsewhere(format!(
                         "no longer runs its thread \"{}\" on CPU {wanted}: it may run on {allowed} now; \
                          switch its own pinning off, and leave the CPU online",
                         threads[tid]
-                    ));
+                    )));
                 }
             }
         }
-        Ok(())
+        let mut others = threads.iter().filter(|(tid, _)| !found.0.contains(tid));
+        match others.find(|(_, name)| !self.unassigned.iter().any(|pattern| pattern.is_match(name))) {
+            None => Ok(()),
+            Some((tid, name)) => Err(Problem::Unknown {
+                problem: format!(
+                    "has a thread \"{name}\" that is in neither `threads` nor `unassigned` of the specification"
+                ),
+                is_new: ran(*tid).is_none_or(|ran| ran < NEW),
+            }),
+        }
     }
 }
 
@@ -202,6 +228,17 @@ fn threads(tgid: u32) -> BTreeMap<i32, String> {
         }
     }
     threads
+}
+
+/// How long a thread has run; none if it has ended.
+fn ran(tid: i32) -> Option<Duration> {
+    // Nanoseconds on a CPU, nanoseconds that it waited for one, and slices (Documentation/scheduler/sched-stats.rst).
+    let text = fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
+    text.split_whitespace()
+        .next()?
+        .parse()
+        .ok()
+        .map(Duration::from_nanos)
 }
 
 /// The CPUs that a thread may run on, as the kernel lists them.

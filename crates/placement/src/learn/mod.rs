@@ -154,7 +154,7 @@ pub fn learn_watched(
             report(&Progress {
                 all: plan.budget,
                 runs: runs_before + progress.runs,
-                seconds_left: progress.seconds_left.map(|seconds| seconds * rounds),
+                seconds_left: progress.seconds_left * rounds,
                 ..*progress
             });
         })?;

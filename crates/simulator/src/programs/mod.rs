@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Programs for a [`crate::World`]: what locks, conditions, barriers, semaphores and timers make of threads, made of the few
-//! steps that the simulator knows.
+//! Programs for a [`crate::World`]: what locks, conditions, barriers, semaphores, timers and queues make of threads, made of the
+//! few steps that the simulator knows.
 
 mod objects;
+mod pipeline;
 mod replay;
 mod rtapp;
 mod script;
 mod scripted;
 mod staged;
 
+pub use pipeline::{Forwarded, Pipeline, PipelineStage};
 pub use replay::{Ends, Replay};
 pub use rtapp::{Assumptions, Refused, play};
 pub use script::{Object, Op, Play, Script, Stage, TimerKind};

@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use anyhow::Result;
 use comfy_table::{CellAlignment, Table, presets};
 use rand_pcg::Pcg64;
-use serde_json::json;
+use serde_json::{Map, json};
 use threadwise_placement::{
-    Assignments, Evaluation, Layouts, Predictor, Reading, Sampler, deal, evaluate as evaluate_sample,
-    manifest,
+    Assignments, Evaluation, Experiment, Layouts, Leaf, Predictor, Reading, Sampler, deal,
+    evaluate as evaluate_sample, manifest,
 };
 
 use super::profile::watched;
-use super::subject::{StoreOptions, SubjectOptions};
+use super::subject::{AnswerOptions, StoreOptions, Subject, SubjectOptions};
 use crate::Format;
 
 /// Measure the method itself: losses of what it chooses among a sample that is measured as a whole.
@@ -32,34 +32,28 @@ pub struct Options {
     #[command(flatten)]
     store: StoreOptions,
 
-    /// Only say what would be run
-    #[arg(long)]
-    dry_run: bool,
-
-    /// How to print it
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[command(flatten)]
+    answer: AnswerOptions,
 }
+
+/// The readings by their names.
+const READINGS: [(&str, Reading); 3] = [
+    ("literal", Reading::Literal),
+    ("foreign-only", Reading::ForeignOnly),
+    ("excess", Reading::Excess),
+];
+
+/// Balanced assignments where all are measured.
+const NR_BALANCED: u32 = 100;
 
 /// Profiles, measures and compares.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let subject = options.subject.load()?;
     let layouts = Layouts::new(&subject.tree, &subject.scope)?;
-    let nr_threads = subject.nr_threads();
-    let mut sampler = Sampler::new(&subject.tree, nr_threads)?;
-    let mut random = Pcg64::new(u128::from(subject.seed), 0xe7a1);
-    let (sample, balanced) = if *sampler.total() <= options.samples.into() {
-        let sample: Vec<_> = Assignments::new(&subject.tree, nr_threads)?.collect();
-        let balanced = (0..100).map(|_| deal(&subject.tree, nr_threads, &mut random));
-        (sample, balanced.collect::<Result<Vec<_>, _>>()?)
-    } else {
-        let sample = (0..options.samples).map(|_| sampler.draw(&mut random)).collect();
-        let balanced = (0..options.samples).map(|_| deal(&subject.tree, nr_threads, &mut random));
-        (sample, balanced.collect::<Result<_, _>>()?)
-    };
+    let [sample, balanced] = sample(&subject, options.samples)?;
     let how = (subject.size, Reading::Literal);
     let experiments = manifest(&subject.tree, &subject.scope, &layouts, how)?;
-    if options.dry_run {
+    if options.answer.dry_run {
         println!(
             "would run {} experiments of the tables, and measure {} assignments and {} balanced ones",
             experiments.len(),
@@ -72,45 +66,65 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let mut runner = subject.runner()?;
     let campaign = subject.campaign(&layouts);
     watched(&campaign, &experiments, runner.as_mut(), &store)?;
+    let assignments = sample
+        .iter()
+        .chain(&balanced)
+        .cloned()
+        .map(Experiment::Assignment);
+    watched(
+        &campaign,
+        &assignments.collect::<Vec<_>>(),
+        runner.as_mut(),
+        &store,
+    )?;
     let tables = campaign.tables(&store)?;
     let mut rows = Vec::new();
-    for (name, reading) in [
-        ("literal", Reading::Literal),
-        ("foreign-only", Reading::ForeignOnly),
-        ("excess", Reading::Excess),
-    ] {
+    for (name, reading) in READINGS {
         let setting = (subject.size.roles, reading);
         let mut predictor = Predictor::new(&tables, &subject.tree, &layouts, &subject.scope, setting)?;
-        rows.push((
-            name,
-            evaluate_sample(
-                &campaign,
-                &mut predictor,
-                (&sample, &balanced),
-                runner.as_mut(),
-                &store,
-            )?,
-        ));
+        let both = (&sample[..], &balanced[..]);
+        let row = evaluate_sample(&campaign, &mut predictor, both, runner.as_mut(), &store)?;
+        rows.push((name, row));
     }
-    if options.format == Format::Json {
-        let json = json!({
-            "schema": "threadwise.place.evaluate/1", "subject": subject.name, "machine": subject.machine.name(),
-            "instances": subject.size.instances, "seed": subject.seed, "label": runner.label(),
-            "readings": rows.iter().map(|(name, it)| (name.to_string(), json!(it))).collect::<serde_json::Map<_, _>>(),
-        });
-        println!("{json}");
-        return Ok(ExitCode::SUCCESS);
+    match options.answer.format {
+        Format::Text => {
+            println!(
+                "{}, {} instances on {} [{}]: losses against the best of {} assignments",
+                subject.name,
+                subject.size.instances,
+                subject.machine.name(),
+                runner.label(),
+                sample.len()
+            );
+            println!("{}", table(&rows));
+        }
+        Format::Json => println!(
+            "{}",
+            json!({
+                "schema": "threadwise.place.evaluate/1", "subject": subject.name, "machine": subject.machine.name(),
+                "instances": subject.size.instances, "seed": subject.seed, "label": runner.label(),
+                "readings": rows.iter().map(|(name, it)| (name.to_string(), json!(it))).collect::<Map<_, _>>(),
+            })
+        ),
     }
-    println!(
-        "{}, {} instances on {} [{}]: losses against the best of {} assignments",
-        subject.name,
-        subject.size.instances,
-        subject.machine.name(),
-        runner.label(),
-        sample.len()
-    );
-    println!("{}", table(&rows));
     Ok(ExitCode::SUCCESS)
+}
+
+/// All assignments if there are at most so many, else so many at random; and balanced ones.
+fn sample(subject: &Subject, nr: u32) -> Result<[Vec<Vec<Leaf>>; 2]> {
+    let nr_threads = subject.nr_threads();
+    let mut sampler = Sampler::new(&subject.tree, nr_threads)?;
+    let mut random = Pcg64::new(u128::from(subject.seed), 0xe7a1);
+    let (sample, nr_balanced): (Vec<_>, _) = if *sampler.total() <= nr.into() {
+        (
+            Assignments::new(&subject.tree, nr_threads)?.collect(),
+            NR_BALANCED,
+        )
+    } else {
+        ((0..nr).map(|_| sampler.draw(&mut random)).collect(), nr)
+    };
+    let balanced = (0..nr_balanced).map(|_| deal(&subject.tree, nr_threads, &mut random));
+    Ok([sample, balanced.collect::<Result<_, _>>()?])
 }
 
 fn table(rows: &[(&str, Evaluation)]) -> Table {

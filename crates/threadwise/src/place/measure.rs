@@ -7,9 +7,9 @@ use anyhow::{Result, bail};
 use serde_json::json;
 use threadwise_machine::CpuId;
 
-use super::campaign::figure;
+use super::figures::figure;
 use super::shape::cpus_text;
-use super::subject::SubjectOptions;
+use super::subject::{AnswerOptions, SubjectOptions};
 use crate::Format;
 
 /// Run instances of a program once, pinned or placed by the kernel, and print their performance.
@@ -26,13 +26,8 @@ pub struct Options {
     #[arg(long)]
     kernel: bool,
 
-    /// Only say what would be run
-    #[arg(long)]
-    dry_run: bool,
-
-    /// How to print it
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[command(flatten)]
+    answer: AnswerOptions,
 }
 
 /// Runs and prints.
@@ -50,7 +45,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         ),
         None => vec![None; subject.size.instances],
     };
-    if options.dry_run {
+    if options.answer.dry_run {
         let places = |cpus: &Vec<CpuId>| cpus_text(std::slice::from_ref(cpus));
         for (nr, cpus) in instances.iter().enumerate() {
             let on = cpus
@@ -62,7 +57,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     let mut runner = subject.runner()?;
     let performance = runner.run(&instances)?;
-    match options.format {
+    match options.answer.format {
         Format::Text => {
             for (nr, performance) in performance.iter().enumerate() {
                 println!("instance {nr}: {}", figure(*performance));

@@ -2,11 +2,13 @@
 //! `threadwise place`: BlackBox.
 
 mod apply;
-mod campaign;
 mod evaluate;
+mod figures;
 mod lab;
 mod measure;
+mod predict;
 mod profile;
+mod select;
 mod shape;
 mod subject;
 mod worth;
@@ -25,8 +27,8 @@ pub enum Command {
     Worth(worth::Options),
     Profile(profile::ProfileOptions),
     Merge(profile::MergeOptions),
-    Predict(campaign::PredictOptions),
-    Select(campaign::SelectOptions),
+    Predict(predict::Options),
+    Select(select::Options),
     Apply(apply::Options),
     Evaluate(evaluate::Options),
 }
@@ -41,8 +43,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Worth(options) => worth::run(&options),
         Command::Profile(options) => profile::profile(&options),
         Command::Merge(options) => profile::merge(&options),
-        Command::Predict(options) => campaign::predict(&options),
-        Command::Select(options) => campaign::select(&options),
+        Command::Predict(options) => predict::predict(&options),
+        Command::Select(options) => select::select(&options),
         Command::Apply(options) => apply::run(&options),
         Command::Evaluate(options) => evaluate::run(&options),
     }

@@ -13,7 +13,7 @@ use threadwise_placement::{
     Campaign, Experiment, Layouts, Merging, Progress, Reading, Runner, Store, manifest,
 };
 
-use super::subject::{StoreOptions, SubjectOptions};
+use super::subject::{AnswerOptions, StoreOptions, SubjectOptions};
 use crate::Format;
 use crate::experiment::progress_bar;
 
@@ -41,13 +41,8 @@ pub struct ProfileOptions {
     #[command(flatten)]
     store: StoreOptions,
 
-    /// Only say what would be run
-    #[arg(long)]
-    dry_run: bool,
-
-    /// How to print the summary
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[command(flatten)]
+    answer: AnswerOptions,
 }
 
 /// Join the stores that several machines have filled.
@@ -66,13 +61,8 @@ pub struct MergeOptions {
     #[command(flatten)]
     store: StoreOptions,
 
-    /// Only say what would be added
-    #[arg(long)]
-    dry_run: bool,
-
-    /// How to print the summary
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[command(flatten)]
+    answer: AnswerOptions,
 }
 
 /// Every so-manieth experiment of a list.
@@ -126,10 +116,12 @@ pub fn watched(
 pub fn show(bar: &ProgressBar, progress: &Progress) {
     bar.set_length(progress.all as u64);
     bar.set_position(progress.done as u64);
-    let left = progress.seconds_left.map_or(String::new(), |seconds| {
-        format!(", {:.0} min left", seconds / 60.0)
-    });
-    bar.set_message(format!("{} runs, {} void{left}", progress.runs, progress.void));
+    bar.set_message(format!(
+        "{} runs, {} void, {:.0} min left",
+        progress.runs,
+        progress.void,
+        progress.seconds_left / 60.0
+    ));
 }
 
 /// Fills the tables.
@@ -144,7 +136,7 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
     };
     let no_room = |it: &&Experiment| it.setting(&layouts, &subject.scope, subject.size.roles).is_none();
     let nr_without_room = experiments.iter().filter(no_room).count();
-    if options.dry_run {
+    if options.answer.dry_run {
         let nr = experiments.len() - nr_without_room;
         let hours = (nr as f64 * f64::from(subject.precision.min) * subject.seconds_a_run) / 3600.0;
         println!(
@@ -166,7 +158,7 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
         );
     }
     let (base, beside) = subject.campaign(&layouts).tables(&store)?.nr_entries();
-    match options.format {
+    match options.answer.format {
         Format::Text => println!(
             "{} [{}]: {base} entries of the Base Time Table and {beside} of the Slowdown Table from {nr_runs} runs, \
              {nr_new} of them new",
@@ -189,14 +181,14 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
 pub fn merge(options: &MergeOptions) -> Result<ExitCode> {
     let subject = options.subject.load()?;
     let path = subject.store_path(&options.store);
-    let store = match options.dry_run && !path.exists() {
+    let store = match options.answer.dry_run && !path.exists() {
         true => subject.open_at(Path::new(":memory:"), &options.store)?,
         false => subject.open(&options.store)?,
     };
     let how = Merging {
         identity: subject.store_identity(),
         change: options.store.change(),
-        is_dry: options.dry_run,
+        is_dry: options.answer.dry_run,
     };
     for other in &options.stores {
         if path
@@ -206,11 +198,15 @@ pub fn merge(options: &MergeOptions) -> Result<ExitCode> {
             bail!("{} cannot be merged into itself: give --store", other.display());
         }
         let merged = store.merge(other, how)?;
-        match options.format {
+        match options.answer.format {
             Format::Text => println!(
                 "{}: {} {} runs, {} were there already, {} of them void now",
                 other.display(),
-                if options.dry_run { "would add" } else { "added" },
+                if options.answer.dry_run {
+                    "would add"
+                } else {
+                    "added"
+                },
                 merged.new,
                 merged.known,
                 merged.voided
@@ -218,7 +214,7 @@ pub fn merge(options: &MergeOptions) -> Result<ExitCode> {
             Format::Json => println!(
                 "{}",
                 json!({
-                    "schema": "threadwise.place.merge/1", "store": path, "merged": other, "dry_run": options.dry_run,
+                    "schema": "threadwise.place.merge/1", "store": path, "merged": other, "dry_run": options.answer.dry_run,
                     "new": merged.new, "known": merged.known, "voided": merged.voided,
                 })
             ),

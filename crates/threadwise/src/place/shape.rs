@@ -35,7 +35,9 @@ pub struct ShapeOptions {
 /// Count the assignments of all threads to hardware threads, one on each.
 ///
 /// Two assignments are the same when only interchangeable hardware is swapped: two hardware threads of a core, two equal
-/// cores of a package and so on. Counts are exact, however large.
+/// cores of a package and so on. Counts are exact, however large. With --format json, `base` is the number of assignments
+/// with all threads distinct, `base_modulo_instances` that with interchangeable instances (null where it would take too long
+/// to count), `slowdown` the number of entries of the Slowdown Table.
 #[derive(clap::Args)]
 pub struct CountOptions {
     #[command(flatten)]
@@ -48,7 +50,8 @@ pub struct CountOptions {
 
 /// List assignments: for each thread, instance by instance, the CPU.
 ///
-/// Of each class of equal assignments the first is listed, in a fixed order. With --format json each line is an object.
+/// Of each class of equal assignments the first is listed, in a fixed order. With --format json each line is an object:
+/// `schema`, and `cpus`, which has for each instance an array of its threads' CPUs.
 #[derive(clap::Args)]
 pub struct ListOptions {
     #[command(flatten)]
@@ -56,6 +59,8 @@ pub struct ListOptions {
 }
 
 /// Draw assignments at random: each class of equal ones has the same probability, exactly.
+///
+/// With --format json each line is an object, as of `place list`.
 #[derive(clap::Args)]
 pub struct SampleOptions {
     #[command(flatten)]

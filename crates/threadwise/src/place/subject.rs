@@ -12,10 +12,11 @@ use threadwise_machine::{CpuId, Machine};
 use threadwise_placement::host::Host;
 use threadwise_placement::spec::{Precision, Spec};
 use threadwise_placement::{
-    Campaign, Change, Computed, Layouts, Runner, Scope, Size, Store, Tree, fingerprint,
+    Campaign, Change, Computed, Layouts, Runner, Scope, Simulated, Size, Store, Tree, fingerprint,
 };
 
 use super::lab::Guest;
+use crate::Format;
 
 /// Set by Ctrl-C.
 pub static INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -27,21 +28,26 @@ pub enum On {
     Host,
     /// An emulated machine
     Lab,
+    /// A simulated machine; for ipfwd
+    Sim,
+    /// A closed-form model of a machine; for ipfwd
+    Model,
 }
 
 /// A workload, and what it runs on.
 #[derive(clap::Args)]
 pub struct SubjectOptions {
-    /// A file that says how an instance is started and measured, or `ipfwd:VARIANT`, one of the paper's programs, computed
+    /// A file that says how an instance is started and measured, or `ipfwd:VARIANT`, one of the paper's programs, computed or
+    /// simulated
     subject: String,
 
     /// `host`, a machine file, a name from the zoo, or a synthetic string [default: host; for ipfwd ultrasparc-t2]
     #[arg(long, short)]
     machine: Option<String>,
 
-    /// What runs the programs
-    #[arg(long, value_enum, default_value_t = On::Host)]
-    on: On,
+    /// What runs the programs [default: host; for ipfwd model]
+    #[arg(long, value_enum)]
+    on: Option<On>,
 
     /// In the lab: millions of instructions a second of its fastest CPU [default: what its machine file says]
     #[arg(long)]
@@ -59,9 +65,21 @@ pub struct SubjectOptions {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
-    /// With ipfwd: the standard deviation of a run, relative
+    /// With ipfwd on the model: the standard deviation of a run, relative
     #[arg(long, default_value_t = 0.0)]
     noise: f64,
+}
+
+/// What is said.
+#[derive(clap::Args)]
+pub struct AnswerOptions {
+    /// Only say what would be done
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
 }
 
 /// The store to use.
@@ -105,7 +123,8 @@ pub struct Subject {
 enum Kind {
     Host(Box<Spec>),
     Lab { spec: Box<Spec>, mips: Option<u32> },
-    Ipfwd { variant: String, noise: f64 },
+    Model { variant: String, noise: f64 },
+    Sim { variant: String },
 }
 
 impl SubjectOptions {
@@ -119,24 +138,40 @@ impl SubjectOptions {
 
     fn load_ipfwd(&self, variant: &str) -> Result<Subject> {
         let machine = Machine::load(self.machine.as_deref().unwrap_or("ultrasparc-t2"))?;
-        if self.on == On::Lab {
-            bail!("{} is computed: --on lab is for programs", self.subject);
-        }
         if !(0.0..1.0).contains(&self.noise) {
             bail!(
                 "--noise {} is out of range: it must be at least 0 and below 1",
                 self.noise
             );
         }
-        Computed::new(&machine, variant, self.noise, self.seed)?;
+        let kind = match self.on.unwrap_or(On::Model) {
+            On::Model => {
+                Computed::new(&machine, variant, self.noise, self.seed)?;
+                Kind::Model {
+                    variant: variant.into(),
+                    noise: self.noise,
+                }
+            }
+            On::Sim if self.noise > 0.0 => {
+                bail!("a simulation has no noise but its own: --noise is for --on model")
+            }
+            On::Sim => {
+                Simulated::new(&machine, variant, self.seed)?;
+                Kind::Sim {
+                    variant: variant.into(),
+                }
+            }
+            On::Host | On::Lab => bail!(
+                "{} is no program to be run, only to be computed or simulated: take a file such as workloads/ipfwd.toml, \
+                 or --on model or sim",
+                self.subject
+            ),
+        };
         let once = u32::from(self.noise > 0.0);
         self.subject(
             (&self.subject, machine),
             (Scope::DEFAULT, self.beyond.as_deref()),
-            Kind::Ipfwd {
-                variant: variant.into(),
-                noise: self.noise,
-            },
+            kind,
             |subject| {
                 subject.thread_names = ["R", "P", "T"].map(String::from).to_vec();
                 subject.precision = Precision {
@@ -145,7 +180,11 @@ impl SubjectOptions {
                     max: 1 + 4 * once,
                 };
                 subject.size.instances = self.instances.unwrap_or(2);
-                subject.identity = json!([variant, subject.machine, self.noise]).to_string();
+                subject.identity = match subject.kind {
+                    Kind::Sim { .. } => json!([variant, subject.machine, "sim"]),
+                    _ => json!([variant, subject.machine, self.noise]),
+                }
+                .to_string();
             },
         )
     }
@@ -153,22 +192,27 @@ impl SubjectOptions {
     fn load_spec(&self, path: &Path) -> Result<Subject> {
         let spec = Spec::read(path)?;
         let source = self.machine.clone().unwrap_or_else(|| "host".into());
-        if self.on == On::Host && source != "host" {
+        let on = self.on.unwrap_or(On::Host);
+        if on == On::Host && source != "host" {
             bail!("programs on this machine see this machine: --machine {source} wants --on lab");
         }
-        if self.on == On::Host && self.mips.is_some() {
+        if on == On::Host && self.mips.is_some() {
             bail!("this machine has the speed that it has: --mips wants --on lab");
         }
         let machine = Machine::load(&source)?;
         let scope = spec.scope.clone();
         let beyond = self.beyond.as_deref().or(spec.beyond.as_deref());
         let copy = Box::new(spec.clone());
-        let kind = match self.on {
+        let kind = match on {
             On::Host => Kind::Host(copy),
             On::Lab => Kind::Lab {
                 spec: copy,
                 mips: self.mips,
             },
+            On::Sim | On::Model => bail!(
+                "what {} starts is a program, of which only runs tell: take --on host or lab, or ipfwd:VARIANT",
+                path.display()
+            ),
         };
         self.subject((&spec.name, machine), (&scope, beyond), kind, |subject| {
             subject.thread_names = spec.threads.iter().map(|thread| thread.to_string()).collect();
@@ -185,7 +229,7 @@ impl SubjectOptions {
                 spec.time,
                 scope,
                 subject.machine,
-                format!("{:?}", self.on),
+                format!("{on:?}"),
                 self.mips,
             ]);
             subject.identity = same.to_string();
@@ -231,7 +275,8 @@ impl SubjectOptions {
         }
         if subject.nr_threads() > subject.tree.nr_leaves() {
             bail!(
-                "{} instances of {} threads do not fit on the {} hardware threads of {}, one on each",
+                "{} instances of {} threads do not fit on the {} hardware threads of {}, one on each: give fewer --instances, \
+                 leave threads that do little to `unassigned`, or take a larger machine, such as --on lab --machine smt-8",
                 subject.size.instances,
                 subject.size.roles,
                 subject.tree.nr_leaves(),
@@ -268,9 +313,10 @@ impl Subject {
         HANDLED.call_once(|| handled = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)));
         handled.context("cannot handle Ctrl-C")?;
         Ok(match &self.kind {
-            Kind::Ipfwd { variant, noise } => {
+            Kind::Model { variant, noise } => {
                 Box::new(Computed::new(&self.machine, variant, *noise, self.seed)?)
             }
+            Kind::Sim { variant } => Box::new(Simulated::new(&self.machine, variant, self.seed)?),
             Kind::Host(spec) => {
                 let folder = std::env::temp_dir().join(format!("threadwise-place-{}", std::process::id()));
                 Box::new(Host::new(spec, folder, &INTERRUPTED)?)
@@ -283,7 +329,7 @@ impl Subject {
     pub fn spec(&self) -> Option<&Spec> {
         match &self.kind {
             Kind::Host(spec) | Kind::Lab { spec, .. } => Some(spec),
-            Kind::Ipfwd { .. } => None,
+            Kind::Model { .. } | Kind::Sim { .. } => None,
         }
     }
 
@@ -294,7 +340,7 @@ impl Subject {
 
     /// Whether the kernel could place the threads instead.
     pub fn has_kernel(&self) -> bool {
-        self.spec().is_some()
+        !matches!(self.kind, Kind::Model { .. })
     }
 
     /// Opens its store, which must be there.
@@ -336,7 +382,11 @@ impl Subject {
     pub fn store_path(&self, options: &StoreOptions) -> PathBuf {
         let default = || {
             let name = self.name.replace(|c: char| !c.is_alphanumeric(), "-");
-            PathBuf::from(format!("{name}.place"))
+            let on = match self.kind {
+                Kind::Sim { .. } => "-sim",
+                _ => "",
+            };
+            PathBuf::from(format!("{name}{on}.place"))
         };
         options.store.clone().unwrap_or_else(default)
     }

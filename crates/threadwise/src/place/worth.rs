@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use rand_pcg::Pcg64;
-use serde_json::json;
-use threadwise_metrics::{best_possible, chance_of_top, relative_noise, without_noise};
+use serde_json::{Value, json};
+use threadwise_metrics::{BestPossible, best_possible, chance_of_top, relative_noise, without_noise};
 use threadwise_placement::{Experiment, Layouts, Sampler};
 
-use super::campaign::mean;
+use super::figures::mean;
 use super::profile::watched;
-use super::subject::{StoreOptions, SubjectOptions};
+use super::subject::{AnswerOptions, StoreOptions, Subject, SubjectOptions};
 use crate::Format;
 
 /// So many of the assignments are run so often in all: the noise is then known to a sixth or so.
@@ -43,22 +43,16 @@ pub struct Options {
     #[command(flatten)]
     store: StoreOptions,
 
-    /// Only say what would be run
-    #[arg(long)]
-    dry_run: bool,
-
-    /// How to print it
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[command(flatten)]
+    answer: AnswerOptions,
 }
 
 /// Measures, estimates and answers.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let subject = options.subject.load()?;
-    let layouts = Layouts::new(&subject.tree, &subject.scope)?;
     let mut sampler = Sampler::new(&subject.tree, subject.nr_threads())?;
     if *sampler.total() == 1u32.into() {
-        match options.format {
+        match options.answer.format {
             Format::Text => println!("not worth it: all assignments are the same on this machine"),
             Format::Json => println!(
                 "{}",
@@ -67,10 +61,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         }
         return Ok(ExitCode::FAILURE);
     }
-    let mut random = Pcg64::new(u128::from(subject.seed), 0x3a3);
-    let sample: Vec<Vec<u16>> = (0..options.samples).map(|_| sampler.draw(&mut random)).collect();
-    let experiments: Vec<_> = sample.iter().cloned().map(Experiment::Assignment).collect();
-    if options.dry_run {
+    if options.answer.dry_run {
         println!(
             "would measure {} random assignments of {}, at least {:.0} s",
             options.samples,
@@ -79,85 +70,140 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         );
         return Ok(ExitCode::SUCCESS);
     }
-    let store = subject.open(&options.store)?;
-    let mut runner = subject.runner()?;
-    let mut campaign = subject.campaign(&layouts);
-    let kernel = match subject.has_kernel() {
-        true => watched(
-            &campaign,
-            &[Experiment::Kernel(subject.size.instances)],
-            runner.as_mut(),
-            &store,
-        )?,
-        false => BTreeMap::new(),
-    };
-    // Each assignment once: more of them tell more than repeating them. A few are repeated to learn what noise adds.
-    (campaign.precision.min, campaign.precision.max) = (1, 1);
-    let runs = watched(&campaign, &experiments, runner.as_mut(), &store)?;
-    (campaign.precision.min, campaign.precision.max) = (NOISE_RUNS, NOISE_RUNS);
-    let few: BTreeSet<_> = experiments.iter().take(NOISE_ASSIGNMENTS).cloned().collect();
-    let few: Vec<_> = few.into_iter().collect();
-    let repeated = watched(&campaign, &few, runner.as_mut(), &store)?;
-    let noise = relative_noise(repeated.values().map(Vec::as_slice)).unwrap_or(0.0);
-    // The same assignment may be drawn twice, and counts twice. Of those with more runs the first counts as the others.
-    let measured: Vec<f64> = experiments.iter().map(|it| runs[it][0]).collect();
-    let average = mean(&measured);
-    let best = best_possible(&without_noise(&measured, noise * average), 0.95)?;
-    let (against, base) = match kernel.values().next() {
-        Some(kernel) => ("the kernel's placement", mean(kernel)),
-        None => ("random assignments on the mean", average),
-    };
-    let with_noise = best_possible(&measured, 0.95)?;
-    // What is not known to be out of reach may be there.
-    let gain = best.high.map(|high| high / base - 1.0);
-    let is_worth = gain.is_none_or(|gain| gain >= options.gain);
-    let top = chance_of_top(measured.len() as u64, 0.01)?;
-    match options.format {
-        Format::Text => {
-            let percent = |value: f64| 100.0 * (value / base - 1.0);
-            println!(
-                "best of {} random assignments: {:+.1} % over {against}",
-                measured.len(),
-                percent(best.observed)
-            );
-            println!(
-                "  runs of one assignment differ by {:.2} % (standard deviation), which is taken off all figures here",
-                100.0 * noise
-            );
-            println!(
-                "  it is among the best 1 % of all with a probability of {:.1} %",
-                100.0 * top
-            );
-            match (best.estimate, best.high) {
-                (Some(estimate), Some(high)) => println!(
-                    "the best of all, estimated: {:+.1} % [{:+.1}, {:+.1}]",
-                    percent(estimate),
-                    percent(best.low),
-                    percent(high)
-                ),
-                _ => println!("the best of all: no bound can be told from this sample"),
-            }
-            println!(
-                "{}",
-                if is_worth {
-                    "worth a search"
-                } else {
-                    "not worth it"
-                }
-            );
-        }
-        Format::Json => println!(
-            "{}",
-            json!({
-                "schema": "threadwise.place.worth/1", "label": runner.label(), "seed": subject.seed, "against": against,
-                "base": base, "best_possible": best, "nr_samples": measured.len(), "chance_of_top_percent": top,
-                "gain_at_most": gain, "best_with_noise": with_noise, "noise": noise, "worth": is_worth,
-            })
-        ),
+    let mut random = Pcg64::new(u128::from(subject.seed), 0x3a3);
+    let sample = (0..options.samples).map(|_| Experiment::Assignment(sampler.draw(&mut random)));
+    let measured = Measured::new(&subject, &options.store, &sample.collect::<Vec<_>>())?;
+    let answer = Answer::new(&measured, options.gain)?;
+    match options.answer.format {
+        Format::Text => answer.print(&measured),
+        Format::Json => println!("{}", answer.json(&measured, subject.seed)),
     }
-    Ok(if is_worth {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    Ok(match answer.is_worth {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     })
+}
+
+/// What was measured.
+struct Measured {
+    /// Of each assignment of the sample, once.
+    performance: Vec<f64>,
+    /// The standard deviation of runs of one assignment, relative.
+    noise: f64,
+    /// Of the kernel's placement, where there is a kernel.
+    kernel: Option<f64>,
+    /// What is measured.
+    label: String,
+}
+
+impl Measured {
+    fn new(subject: &Subject, store: &StoreOptions, sample: &[Experiment]) -> Result<Measured> {
+        let store = subject.open(store)?;
+        let layouts = Layouts::new(&subject.tree, &subject.scope)?;
+        let mut runner = subject.runner()?;
+        let mut campaign = subject.campaign(&layouts);
+        let kernel = Experiment::Kernel(subject.size.instances);
+        let kernel = match subject.has_kernel() {
+            true => watched(&campaign, &[kernel], runner.as_mut(), &store)?,
+            false => BTreeMap::new(),
+        };
+        // Each assignment once: more of them tell more than repeating them. A few are repeated to learn what noise adds.
+        (campaign.precision.min, campaign.precision.max) = (1, 1);
+        let runs = watched(&campaign, sample, runner.as_mut(), &store)?;
+        (campaign.precision.min, campaign.precision.max) = (NOISE_RUNS, NOISE_RUNS);
+        let few: BTreeSet<_> = sample.iter().take(NOISE_ASSIGNMENTS).cloned().collect();
+        let few: Vec<_> = few.into_iter().collect();
+        let repeated = watched(&campaign, &few, runner.as_mut(), &store)?;
+        Ok(Measured {
+            // The same assignment may be drawn twice, and counts twice. Of those with more runs the first counts as the
+            // others.
+            performance: sample.iter().map(|it| runs[it][0]).collect(),
+            noise: relative_noise(repeated.values().map(Vec::as_slice)).unwrap_or(0.0),
+            kernel: kernel.values().next().map(|runs| mean(runs)),
+            label: runner.label(),
+        })
+    }
+}
+
+/// What it says about a search.
+struct Answer {
+    /// With what the best is compared, and what that does.
+    against: &'static str,
+    base: f64,
+    best: BestPossible,
+    /// What the estimate would be if noise were performance.
+    with_noise: BestPossible,
+    /// What the best could gain at the most; none where there is no bound.
+    gain: Option<f64>,
+    is_worth: bool,
+    /// How likely the best of the sample is among the best 1 % of all, in percent.
+    top_percent: f64,
+}
+
+impl Answer {
+    fn new(measured: &Measured, wanted: f64) -> Result<Answer> {
+        let average = mean(&measured.performance);
+        let noise = measured.noise * average;
+        let best = best_possible(&without_noise(&measured.performance, noise), 0.95)?;
+        let (against, base) = match measured.kernel {
+            Some(kernel) => ("the kernel's placement", kernel),
+            None => ("random assignments on the mean", average),
+        };
+        // What is not known to be out of reach may be there.
+        let gain = best.high.map(|high| high / base - 1.0);
+        Ok(Answer {
+            against,
+            base,
+            with_noise: best_possible(&measured.performance, 0.95)?,
+            best,
+            gain,
+            is_worth: gain.is_none_or(|gain| gain >= wanted),
+            top_percent: 100.0 * chance_of_top(measured.performance.len() as u64, 0.01)?,
+        })
+    }
+
+    fn print(&self, measured: &Measured) {
+        let percent = |value: f64| 100.0 * (value / self.base - 1.0);
+        println!(
+            "best of {} random assignments: {:+.1} % over {} [{}]",
+            measured.performance.len(),
+            percent(self.best.observed),
+            self.against,
+            measured.label
+        );
+        println!(
+            "  runs of one assignment differ by {:.2} % (standard deviation), which is taken off all figures here",
+            100.0 * measured.noise
+        );
+        println!(
+            "  it is among the best 1 % of all with a probability of {:.1} %",
+            self.top_percent
+        );
+        match (self.best.estimate, self.best.high) {
+            (Some(estimate), Some(high)) => println!(
+                "the best of all, estimated: {:+.1} % [{:+.1}, {:+.1}]",
+                percent(estimate),
+                percent(self.best.low),
+                percent(high)
+            ),
+            _ => println!("the best of all: no bound can be told from this sample"),
+        }
+        println!(
+            "{}",
+            match (self.is_worth, self.gain) {
+                (true, Some(_)) => "worth a search",
+                (true, None) => "worth a search, as far as can be told: more --samples may bound it",
+                (false, _) => "not worth it",
+            }
+        );
+    }
+
+    fn json(&self, measured: &Measured, seed: u64) -> Value {
+        json!({
+            "schema": "threadwise.place.worth/1", "label": measured.label, "seed": seed, "against": self.against,
+            "base": self.base, "best_possible": self.best, "nr_samples": measured.performance.len(),
+            "chance_of_top_percent": self.top_percent, "gain_at_most": self.gain,
+            "best_with_noise": self.with_noise, "noise": measured.noise, "worth": self.is_worth,
+        })
+    }
 }

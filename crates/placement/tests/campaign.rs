@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! How a campaign runs its experiments: in which order, how often, and what it makes of a machine that changes.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use threadwise_machine::{CpuId, Machine};
+use threadwise_placement::spec::Precision;
+use threadwise_placement::{
+    Campaign, CampaignError, Experiment, Layouts, Progress, Reading, RunError, Runner, Scope, Size, Store,
+    Tree, manifest,
+};
+
+type Pinned = Vec<Option<Vec<CpuId>>>;
+
+type Done = Result<BTreeMap<Experiment, Vec<f64>>, CampaignError>;
+
+/// Gives the figures of a function of what runs, how often that ran before, and how many runs there were.
+struct Scripted<F> {
+    figure: F,
+    seen: BTreeMap<Pinned, usize>,
+    order: Vec<Pinned>,
+}
+
+impl<F: FnMut(&Pinned, usize, usize) -> f64> Scripted<F> {
+    fn new(figure: F) -> Self {
+        Scripted {
+            figure,
+            seen: BTreeMap::new(),
+            order: Vec::new(),
+        }
+    }
+}
+
+impl<F: FnMut(&Pinned, usize, usize) -> f64> Runner for Scripted<F> {
+    fn run(&mut self, instances: &[Option<Vec<CpuId>>]) -> Result<Vec<f64>, RunError> {
+        let pinned = instances.to_vec();
+        let nr_before = self.seen.entry(pinned.clone()).or_default();
+        let figure = (self.figure)(&pinned, *nr_before, self.order.len());
+        *nr_before += 1;
+        self.order.push(pinned);
+        Ok(vec![figure; instances.len()])
+    }
+
+    fn label(&self) -> String {
+        "scripted".into()
+    }
+}
+
+/// What a campaign of all entries ended with, with its store and how many experiments there are.
+fn campaign(
+    runner: &mut dyn Runner,
+    (min, max, seed): (u32, u32, u64),
+    report: impl FnMut(&Progress),
+) -> (Done, Store, usize) {
+    let machine = Machine::load("core:4 pipe:2 pu:2").unwrap();
+    let tree = Tree::new(&machine).unwrap();
+    let scope = Scope::new(&machine, &tree, Scope::DEFAULT).unwrap();
+    let layouts = Layouts::new(&tree, &scope).unwrap();
+    let interrupted = AtomicBool::new(false);
+    let size = Size {
+        roles: 3,
+        instances: 2,
+    };
+    let campaign = Campaign {
+        tree: &tree,
+        scope: &scope,
+        layouts: &layouts,
+        size,
+        precision: Precision {
+            relative: 0.02,
+            min,
+            max,
+        },
+        seed,
+        interrupted: &interrupted,
+    };
+    let experiments = manifest(&tree, &scope, &layouts, (size, Reading::Literal)).unwrap();
+    let store = Store::open(Path::new(":memory:"), ("a", "a")).unwrap();
+    let done = campaign.run(&experiments, runner, &store, report);
+    (done, store, experiments.len())
+}
+
+#[test]
+fn experiments_are_run_in_an_order_of_the_seed() {
+    let order = |seed| {
+        let mut runner = Scripted::new(|_: &Pinned, _, _| 100.0);
+        let (done, _, nr) = campaign(&mut runner, (1, 1, seed), |_| {});
+        assert!(done.unwrap().len() == nr && nr > 50, "{nr}");
+        runner.order
+    };
+    let (one, other) = (order(1), order(2));
+    assert_eq!(one, order(1));
+    assert_ne!(one, other);
+    let sorted = |mut order: Vec<Pinned>| {
+        order.sort();
+        order
+    };
+    assert_ne!(one, sorted(one.clone()));
+    assert_eq!(sorted(one), sorted(other), "the same experiments");
+}
+
+#[test]
+fn an_experiment_is_repeated_until_its_interval_is_narrow() {
+    // Some are steady, some vary by a percent, some by ten.
+    let spread = |pinned: &Pinned| match pinned.iter().flatten().flatten().map(|cpu| cpu.0).sum::<u32>() % 3 {
+        0 => 0.0,
+        1 => 1.0,
+        _ => 10.0,
+    };
+    let mut runner = Scripted::new(|pinned: &Pinned, nr_before, _| {
+        let sign = if nr_before % 2 == 0 { 1.0 } else { -1.0 };
+        100.0 + sign * spread(pinned)
+    });
+    let (done, ..) = campaign(&mut runner, (2, 9, 1), |_| {});
+    let mut times = BTreeMap::<u32, Vec<usize>>::new();
+    for runs in done.unwrap().into_values() {
+        let per_instance = runs[0] / (runs[0] / 100.0).round();
+        times
+            .entry((per_instance - 100.0).round() as u32)
+            .or_default()
+            .push(runs.len());
+    }
+    // The control runs more often.
+    let usual = |spread: u32| {
+        let mut times = times[&spread].clone();
+        times.sort_unstable();
+        times[times.len() / 2]
+    };
+    assert_eq!((usual(0), usual(10)), (2, 9));
+    assert!((3..9).contains(&usual(1)), "{times:?}");
+}
+
+#[test]
+fn what_was_measured_while_something_else_ran_is_repeated() {
+    // Something else takes half of the machine from the 40th run to the 60th.
+    let mut runner = Scripted::new(|_: &Pinned, _, nr| if (40..60).contains(&nr) { 50.0 } else { 100.0 });
+    let mut void = 0;
+    let (done, store, nr) = campaign(&mut runner, (1, 1, 1), |progress| void = progress.void);
+    assert_eq!(done.unwrap().len(), nr);
+    assert!(void >= 20, "{void}");
+    let wrong = store
+        .runs()
+        .unwrap()
+        .iter()
+        .filter(|run| run.performance % 100.0 != 0.0)
+        .count();
+    assert_eq!(wrong, 0);
+}
+
+#[test]
+fn a_machine_that_stays_different_ends_the_campaign() {
+    let mut runner = Scripted::new(|_: &Pinned, _, nr| if nr >= 40 { 50.0 } else { 100.0 });
+    let (done, store, _) = campaign(&mut runner, (1, 1, 1), |_| {});
+    let error = done.unwrap_err();
+    assert!(matches!(error, CampaignError::Noisy { .. }), "{error}");
+    assert!(
+        error.to_string().contains("something else uses this machine"),
+        "{error}"
+    );
+    assert!(
+        store
+            .runs()
+            .unwrap()
+            .iter()
+            .all(|run| run.performance % 100.0 == 0.0)
+    );
+}
+
+#[test]
+fn the_time_left_is_told_from_the_first_round_on() {
+    let begun = Instant::now();
+    let mut runner = Scripted::new(|_: &Pinned, _, _| {
+        std::thread::sleep(Duration::from_millis(4));
+        100.0
+    });
+    let mut told = Vec::new();
+    let (done, _, nr) = campaign(&mut runner, (3, 3, 1), |progress| {
+        told.push((begun.elapsed().as_secs_f64(), progress.seconds_left));
+    });
+    done.unwrap();
+    let whole = begun.elapsed().as_secs_f64();
+    // In the middle of the first round, and of the second: nothing is done before the third.
+    for (at, left) in [told[nr / 2], told[nr + nr / 2]] {
+        let ratio = left / (whole - at);
+        assert!(
+            (0.5..2.0).contains(&ratio),
+            "{left} s told, {} s it was",
+            whole - at
+        );
+    }
+    assert_eq!(told.last().unwrap().1, 0.0);
+}
+
+/// Runs so many times, then the program dies.
+struct Dies {
+    left: usize,
+}
+
+impl Runner for Dies {
+    fn run(&mut self, instances: &[Option<Vec<CpuId>>]) -> Result<Vec<f64>, RunError> {
+        let Some(left) = self.left.checked_sub(1) else {
+            return Err(RunError::Program("exited with status 1".into()));
+        };
+        self.left = left;
+        Ok(vec![100.0; instances.len()])
+    }
+
+    fn label(&self) -> String {
+        "dies".into()
+    }
+}
+
+#[test]
+fn a_run_that_fails_leaves_what_was_measured_before_and_nothing_else() {
+    let (done, store, _) = campaign(&mut Dies { left: 12 }, (1, 1, 1), |_| {});
+    let error = done.unwrap_err();
+    let CampaignError::Run { source, .. } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(source.to_string(), "exited with status 1");
+    assert_eq!(store.runs().unwrap().len(), 12);
+}
