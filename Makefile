@@ -3,7 +3,7 @@
 
 EXPERIMENT ?= experiments/two-apps.toml
 
-.PHONY: help setup build demo peers test bench lint format
+.PHONY: help setup build demo reproduce peers test bench lint format
 
 help: ## Show this
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,6 +17,9 @@ build: setup ## Build everything
 
 demo: build ## Run two programs under the kernel's scheduler and ours, on an emulated 8-core machine
 	target/release/threadwise lab run $(EXPERIMENT)
+
+reproduce: build ## Run every result of the papers into reproduction.html: under half an hour; FULL=1: all of it, in hours
+	target/release/threadwise reproduce $(if $(FULL),--full)
 
 peers: setup ## Build the other sched_ext schedulers that experiments/peers.toml compares with (20 minutes)
 	scripts/peers

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the commands that carry out experiments have in common.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -24,7 +24,7 @@ pub struct Options {
     experiment: Option<PathBuf>,
 
     /// Go on with a run that was interrupted: its number, or last
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["experiment", "rounds", "seconds", "seed", "no_store"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["experiment", "rounds", "seconds", "seed", "same_phases", "no_store"])]
     resume: Option<String>,
 
     /// Repeat everything so often, instead of what the file says
@@ -38,6 +38,11 @@ pub struct Options {
     /// The first round's seed, instead of the file's; each further round has the next
     #[arg(long)]
     seed: Option<u64>,
+
+    /// Let programs draw the same phases in every round, as if the file said same_phases = true: rounds then differ by
+    /// what the scheduler and the machine do, and jitter (eq. 5) is theirs alone
+    #[arg(long)]
+    same_phases: bool,
 
     /// Write the results to this file too, as JSON
     #[arg(long, short)]
@@ -109,6 +114,11 @@ impl Options {
         })
     }
 
+    /// The experiment file, if no run is gone on with.
+    pub fn file(&self) -> Option<&Path> {
+        self.experiment.as_deref()
+    }
+
     /// Whether a run is gone on with.
     pub fn is_resumed(&self) -> bool {
         self.resume.is_some()
@@ -119,6 +129,7 @@ impl Options {
         experiment.rounds = self.rounds.unwrap_or(experiment.rounds);
         experiment.seconds = self.seconds.unwrap_or(experiment.seconds);
         experiment.seed = self.seed.unwrap_or(experiment.seed);
+        experiment.same_phases |= self.same_phases;
         experiment.check().map_err(anyhow::Error::msg)?;
         Ok(experiment)
     }

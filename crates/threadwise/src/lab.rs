@@ -117,7 +117,7 @@ pub struct ServeOptions {
 #[derive(clap::Args)]
 pub struct RunOptions {
     #[command(flatten)]
-    experiment: experiment::Options,
+    pub experiment: experiment::Options,
 
     /// A folder with the kernel to boot: vmlinuz, config and release [default: what `make setup` downloaded]
     #[arg(long)]

@@ -11,6 +11,7 @@ mod lab;
 mod model;
 mod place;
 mod report;
+mod reproduce;
 mod runs;
 mod sim;
 mod topo;
@@ -44,6 +45,7 @@ enum Command {
     Runs(runs::Command),
     Report(report::Options),
     Compare(compare::Options),
+    Reproduce(reproduce::Options),
     /// Compute what schedulers reach in theory
     #[command(subcommand)]
     Model(model::Command),
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Command::Runs(command) => runs::run(command),
         Command::Report(options) => report::run(&options),
         Command::Compare(options) => compare::run(&options),
+        Command::Reproduce(options) => reproduce::run(&options),
         Command::Model(command) => model::run(command),
         Command::Place(command) => place::run(command),
         Command::Ext(options) => ext::run(&options),

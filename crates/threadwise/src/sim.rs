@@ -62,7 +62,7 @@ pub enum Command {
 #[derive(clap::Args)]
 pub struct RunOptions {
     #[command(flatten)]
-    experiment: experiment::Options,
+    pub experiment: experiment::Options,
 
     /// Model the machine without this
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "resume")]
@@ -434,7 +434,7 @@ fn start(
     round: u32,
     run: &[String],
 ) {
-    if machine.has_smt() {
+    if machine.has_smt() || experiment.same_phases {
         world.scatter(experiment.seed + u64::from(round));
     }
     for name in run {
@@ -443,7 +443,7 @@ fn start(
             .synthetic
             .as_ref()
             .expect("can_be_simulated() has seen that");
-        let seed = program.seed(experiment, experiment.seed + u64::from(round));
+        let seed = program.seed(experiment, round);
         world.start(
             Box::new(simulated(synthetic, unit_ns(mips), machine, seed)),
             100,

@@ -311,6 +311,24 @@ fn a_simulated_experiment_says_so_and_is_the_same_each_time() {
     );
 }
 
+#[test]
+fn jitter_of_the_same_phases_is_not_that_of_the_draws() {
+    let jitter = |options: &[&str]| {
+        let output = simulated(
+            "two-apps",
+            &[&["--seconds", "1", "--format", "json"], options].concat(),
+        );
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        value["runs"][0]["schedulers"][0]["jitter"][0]["value"]
+            .as_f64()
+            .unwrap()
+    };
+    let (drawn, same) = (jitter(&[]), jitter(&["--same-phases"]));
+    assert!(same < 0.2 * drawn, "alone: {drawn}, with the same phases {same}");
+    let table = text(&simulated("two-apps", &["--seconds", "1", "--same-phases"]).stdout);
+    assert!(table.contains("4 rounds of 1 s, the same seed 1"), "{table}");
+}
+
 /// The work of a run under a scheduler, in units a second.
 fn total(output: &Output, run: usize, scheduler: usize) -> f64 {
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
