@@ -18,6 +18,8 @@ use crate::protocol::{Output, PORT_NAME, Request, Response, START_PLACEHOLDER};
 const STATE: &str = "/sys/kernel/sched_ext/state";
 const OPS: &str = "/sys/kernel/sched_ext/root/ops";
 const SEQ: &str = "/sys/kernel/sched_ext/enable_seq";
+/// Whether /proc/kallsyms names BPF programs (Documentation/admin-guide/sysctl/net.rst).
+const BPF_SYMBOLS: &str = "/proc/sys/net/core/bpf_jit_kallsyms";
 const SCHEDULER_LOG: &str = "/tmp/scheduler.log";
 /// Emulated, the verifier takes seconds.
 const ENABLE_DEADLINE: Duration = Duration::from_secs(90);
@@ -46,6 +48,8 @@ fn serve() -> io::Result<()> {
     ] {
         mount(kind, target)?;
     }
+    // Kernels without a BPF compiler do not have it.
+    let _ = fs::write(BPF_SYMBOLS, "1");
     let mut port = OpenOptions::new().read(true).write(true).open(port_path()?)?;
     let requests = BufReader::new(port.try_clone()?);
     let mut scheduler = None;

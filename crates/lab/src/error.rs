@@ -87,7 +87,7 @@ pub enum Error {
     #[error(
         "the host could not keep up: {lost_percent:.2} % of the emulated machine's time was lost in each of \
          {attempts} attempts at {run} (at most {limit_percent} % is tolerated). Stop what else runs on this \
-         machine, or lower mips in the machine file"
+         machine, or lower mips, with --mips or in the machine file"
     )]
     Overloaded {
         /// The run.

@@ -68,7 +68,9 @@ pub struct SchedulerEnd {
 /// If the scheduler cannot be attached or the command cannot be started, and as [`Guest::ask`].
 pub fn exec(guest: &mut Guest, job: &Job) -> Result<Done, Error> {
     if job.scheduler.is_empty() {
-        return Ok(run(guest, job)?.0);
+        let (done, _) = run(guest, job)?;
+        guest.learn_symbols()?;
+        return Ok(done);
     }
     guest.start_scheduler(job.scheduler.clone())?;
     let ran = match run(guest, job) {
@@ -76,6 +78,7 @@ pub fn exec(guest: &mut Guest, job: &Job) -> Result<Done, Error> {
         Err(error) if !matches!(error, Error::InGuest(_)) => return Err(error),
         ran => ran,
     };
+    guest.learn_symbols()?;
     // Also if the command could not be started: whoever is next asks for another scheduler.
     let (status, log) = guest.stop_scheduler()?;
     let (done, thrown_out) = ran?;

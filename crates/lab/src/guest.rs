@@ -34,6 +34,7 @@ const KERNEL_COMMAND_LINE: &str = "console=ttyS0 loglevel=5 panic=-1 oops=panic 
      cryptomgr.notests=1 damon_stat.enabled=0";
 /// Where the plugin keeps the profile.
 const PROFILE: &str = "profile";
+const SYMBOLS_DEADLINE: Duration = Duration::from_secs(60);
 const CONSOLE_LINES: usize = 25;
 const PANIC: &str = "Kernel panic";
 
@@ -84,6 +85,8 @@ pub struct Guest {
     pub release: String,
     /// Whether programs run at the machine's speed, as they do at first, or as fast as the host can.
     pub governed: bool,
+    /// Of one that is profiled: its kernel's symbols, as /proc/kallsyms had them last.
+    symbols: Option<String>,
 }
 
 impl Guest {
@@ -158,6 +161,7 @@ impl Guest {
             folder,
             release: String::new(),
             governed: true,
+            symbols: profiled.then(String::new),
         };
         let deadline = BOOT_DEADLINE + BOOT_DEADLINE_OF_CPU * machine.nr_cpus() as u32;
         match guest.answer("boot", deadline)? {
@@ -249,15 +253,28 @@ impl Guest {
         }
     }
 
-    /// Where the instructions of all programs up to now went, of a guest that was booted to be profiled.
+    /// Has a guest that is profiled tell its symbols, those of the BPF programs included that are loaded now.
     ///
     /// # Errors
-    /// As [`Guest::ask`], and if it was not.
-    pub fn profile(&mut self, deadline: Duration) -> Result<Profile, Error> {
-        let Response::Symbols { kallsyms } = self.ask(&Request::Symbols, deadline)? else {
-            return Err(self.gone(String::from("gave an unexpected answer")));
-        };
-        Profile::read(&self.folder.path().join(PROFILE), &kallsyms)
+    /// As [`Guest::ask`].
+    pub fn learn_symbols(&mut self) -> Result<(), Error> {
+        if self.symbols.is_none() {
+            return Ok(());
+        }
+        match self.ask(&Request::Symbols, SYMBOLS_DEADLINE)? {
+            Response::Symbols { kallsyms } => self.symbols = Some(kallsyms),
+            _ => return Err(self.gone(String::from("gave an unexpected answer"))),
+        }
+        Ok(())
+    }
+
+    /// Where the instructions of all programs up to now went, by the symbols that were told last.
+    ///
+    /// # Errors
+    /// If the guest was not booted to be profiled, and as [`Profile::read`].
+    pub fn profile(&self) -> Result<Profile, Error> {
+        let symbols = self.symbols.as_deref().unwrap_or_default();
+        Profile::read(&self.folder.path().join(PROFILE), symbols)
     }
 
     /// Switches the guest off.

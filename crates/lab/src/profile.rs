@@ -35,7 +35,7 @@ pub struct Profile {
 /// A function of the kernel, or everything outside it (`[user]`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Function {
-    /// Its symbol, as in /proc/kallsyms.
+    /// Its symbol, as in /proc/kallsyms; BPF programs begin with bpf_prog_ and their hash.
     pub name: String,
     /// Its own instructions, without those of what it calls.
     pub instructions: u64,

@@ -24,7 +24,7 @@ pub struct Options {
     experiment: Option<PathBuf>,
 
     /// Go on with a run that was interrupted: its number, or last
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["experiment", "rounds", "seconds", "seed", "same_phases", "no_store"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["experiment", "rounds", "seconds", "seed", "same_phases", "mips", "no_store"])]
     resume: Option<String>,
 
     /// Repeat everything so often, instead of what the file says
@@ -43,6 +43,11 @@ pub struct Options {
     /// what the scheduler and the machine do, and jitter (eq. 5) is theirs alone
     #[arg(long)]
     same_phases: bool,
+
+    /// Give the fastest CPU so many million instructions a second, instead of what the experiment's or the machine's
+    /// file says: fewer where the host cannot keep up
+    #[arg(long)]
+    mips: Option<u32>,
 
     /// Write the results to this file too, as JSON
     #[arg(long, short)]
@@ -130,6 +135,7 @@ impl Options {
         experiment.seconds = self.seconds.unwrap_or(experiment.seconds);
         experiment.seed = self.seed.unwrap_or(experiment.seed);
         experiment.same_phases |= self.same_phases;
+        experiment.mips = self.mips.or(experiment.mips);
         experiment.check().map_err(anyhow::Error::msg)?;
         Ok(experiment)
     }

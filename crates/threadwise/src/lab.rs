@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use indicatif::ProgressBar;
@@ -165,7 +164,7 @@ fn exec(options: ExecOptions) -> Result<ExitCode> {
         );
     }
     if let Some(path) = options.profile {
-        let profile = guest.profile(Duration::from_secs(options.deadline))?;
+        let profile = guest.profile()?;
         std::fs::write(&path, serde_json::to_string_pretty(&profile)?)
             .with_context(|| format!("cannot write {}", path.display()))?;
         eprint!("{}", table::profile(&profile));

@@ -55,6 +55,7 @@ impl Options {
     pub fn world(&self, machine: &Machine, scheduler: &str) -> Result<World> {
         let costs = Costs {
             kick_ns: KICK_NS,
+            interrupt_ns: KICK_NS,
             ..Costs::of_lab(self.mips)
         };
         let scheduler = Scheduler {

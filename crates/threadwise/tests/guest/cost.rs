@@ -3,9 +3,8 @@
 
 use super::{alone, run, stdout, threadwise};
 
-/// How many instructions two processes take that wake each other this often, and how often the kernel looked for what to
-/// run next meanwhile.
-fn instructions_of_pipe(scheduler: &[&str], wakeups: u64) -> (u64, u64) {
+/// Where the instructions of two processes go that wake each other this often.
+fn profile_of_pipe(scheduler: &[&str], wakeups: u64) -> serde_json::Value {
     let _guests = alone();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("profile.json");
@@ -14,7 +13,7 @@ fn instructions_of_pipe(scheduler: &[&str], wakeups: u64) -> (u64, u64) {
             "lab",
             "exec",
             "--mips",
-            super::MIPS,
+            &super::mips(),
             "--profile",
             path.to_str().unwrap(),
         ])
@@ -28,15 +27,16 @@ fn instructions_of_pipe(scheduler: &[&str], wakeups: u64) -> (u64, u64) {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let profile: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    let calls: u64 = profile["functions"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|function| function["name"] == "__schedule")
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// How often the functions with such an end of their name were called.
+fn calls(profile: &serde_json::Value, name: &str) -> u64 {
+    let functions = profile["functions"].as_array().unwrap().iter();
+    functions
+        .filter(|function| function["name"].as_str().unwrap().ends_with(name))
         .map(|function| function["calls"].as_u64().unwrap())
-        .sum();
-    (profile["instructions"].as_u64().unwrap(), calls)
+        .sum()
 }
 
 #[test]
@@ -44,10 +44,19 @@ fn a_switch_costs_hardly_more_instructions_than_under_the_kernels_scheduler() {
     // Loading the program is a tenth of it.
     const WAKEUPS: u64 = 24_000;
     let [kernel, ours] = [&[][..], &["--scheduler", "scx_threadwise"]].map(|scheduler| {
-        let (instructions, switches) = instructions_of_pipe(scheduler, WAKEUPS);
+        let profile = profile_of_pipe(scheduler, WAKEUPS);
         // Each wakes the other, sleeps, and leaves its CPU idle.
+        let switches = calls(&profile, "__schedule");
         assert!(switches > 18 * WAKEUPS / 10, "{scheduler:?}: {switches} switches");
-        instructions as f64
+        // What belongs to a scheduler is told by its hooks' names.
+        let selected = calls(&profile, "_threadwise_select_cpu");
+        let expected = if scheduler.is_empty() {
+            0..1
+        } else {
+            9 * WAKEUPS / 10..2 * WAKEUPS
+        };
+        assert!(expected.contains(&selected), "{scheduler:?}: {selected} calls");
+        profile["instructions"].as_u64().unwrap() as f64
     });
     assert!(
         ours < 1.06 * kernel,

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the scheduler says of each program is what that did.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
-use super::{LOST_LIMIT, exec, job, run, stdout};
+use super::{job, run, stdout, until_shown};
 
 /// What the reports of `--format json` in this text say of a program.
 pub fn of_program(tgid: &str, out: &str) -> Vec<Value> {
@@ -48,22 +46,13 @@ fn phases_of_programs_add_up_and_what_a_serial_one_got_is_told() {
         busybox timeout -s INT 1 scx_threadwise --monitor 0.4 --format json
         "#;
     let job = job("scx_threadwise --programs 3", script);
-    let mut wrong = String::new();
-    for pause_s in [0, 1, 5, 15, 30] {
-        std::thread::sleep(Duration::from_secs(pause_s));
-        let done = exec("smp-8", &job);
-        let lost = done.lost;
-        let out = stdout(done);
-        match explains(&out) {
-            Ok(()) => return,
-            Err(what) => wrong = format!("{what}, {lost} of the time was lost: {out}"),
-        }
-        if lost <= LOST_LIMIT {
-            break;
-        }
-        eprintln!("this shows nothing: {wrong}");
-    }
-    panic!("{wrong}");
+    let explained = until_shown(
+        "smp-8",
+        &job,
+        |out| explains(out).map_err(|what| format!("{what}: {out}")),
+        Result::is_ok,
+    );
+    assert_eq!(explained, Ok(()));
 }
 
 /// Whether what the script above printed is what its programs did, and if not, what is wrong.
