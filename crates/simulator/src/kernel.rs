@@ -400,7 +400,11 @@ impl Kernel {
     /// Has a CPU look for what to run (`SCX_KICK_IDLE` for an idle one).
     pub fn kick(&mut self, cpu: CpuIndex) {
         if !std::mem::replace(&mut self.cpus[cpu].is_kicked, true) {
-            let mut delay = if cpu == self.here { 0 } else { self.costs.kick_ns };
+            let mut delay = match self.cpus[cpu].running {
+                _ if cpu == self.here => 0,
+                None => self.costs.kick_ns,
+                Some(_) => self.costs.interrupt_ns,
+            };
             if let Some(delays) = &mut self.delays {
                 delay += delays.of_kick();
             }
@@ -428,8 +432,9 @@ impl Kernel {
         self.timer_cpu = self.here;
         let generation = self.timer_generation;
         let jitter = self.delays.as_mut().map_or(0, |delays| delays.of_timer());
+        let late = self.costs.interrupt_ns + jitter;
         self.events
-            .add(self.now + delay + jitter, Event::Timer { generation });
+            .add(self.now + delay + late, Event::Timer { generation });
     }
 
     /// Whether this expiry of the timer still counts, and then the CPU on which it happens.

@@ -538,14 +538,14 @@ impl World {
             self.kernel.idle.remove(cpu);
             self.scheduler.dispatch(&mut self.kernel, cpu, ready);
             if ready.is_some_and(|task| self.kernel.tasks[task].slice > 0) {
-                return;
+                return self.kernel.interrupt(cpu, self.kernel.costs.keep_ns);
             }
         }
         let mut next = self.kernel.cpus[cpu].local.pop_front();
         if let Some(task) = ready {
             if next.is_none() && !self.scheduler.wants_last() {
                 self.kernel.tasks[task].slice = DEFAULT_SLICE_NS;
-                return;
+                return self.kernel.interrupt(cpu, self.kernel.costs.keep_ns);
             }
             let why = Enqueue {
                 last: next.is_none(),
@@ -584,7 +584,9 @@ impl World {
             self.nr_switches += 1;
             task.arrived = now;
             self.kernel.occupy(cpu);
-            self.kernel.delay(cpu, self.kernel.costs.switch_ns);
+            let costs = &self.kernel.costs;
+            let cost = prev.map_or(costs.from_idle_ns, |_| costs.switch_ns);
+            self.kernel.delay(cpu, cost);
         }
         let state = &mut self.kernel.cpus[cpu];
         if !std::mem::replace(&mut state.is_ticking, true) {

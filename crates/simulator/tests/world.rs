@@ -123,7 +123,7 @@ fn threads_take_turns_on_the_fast_cpu() {
     // Eight threads that do equal parts between barriers 0.1 s apart. If each stays where it is, all wait for those on CPUs
     // of half the speed: 4 CPUs' worth. If all have the fast one for a while it is 4.5.
     let long = |which| {
-        let mut world = world(which, &machine("amp-8"), Costs::of_lab(80));
+        let mut world = world(which, &machine("amp-8"), Costs::of_lab(160));
         let program = Synthetic::new(ratio("inf:1"), 50_000, UNIT_NS, 8, Wait::Passive, 1);
         world.start(Box::new(program), 100, None);
         world.run_until(4000 * MS).expect("nothing is checked");
