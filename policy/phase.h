@@ -68,7 +68,7 @@ static inline enum tw_phase tw_phase_of(u32 nr_ready, u32 serial_threshold)
  */
 static inline bool tw_is_counted(u32 nr_threads, u32 serial_threshold)
 {
-	return nr_threads > serial_threshold;
+	return tw_phase_of(nr_threads, serial_threshold) == TW_PARALLEL;
 }
 
 /* Whether the thread that made it so many ready threads began a parallel phase. */

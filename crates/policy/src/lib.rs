@@ -6,8 +6,10 @@
 //! [`Tunables`] has the ordering. What the functions mean stands in `policy/*.h`.
 
 mod cgroup;
+mod options;
 
 pub use cgroup::{Cgroup, cgroup_ready_ns};
+pub use options::TunableOptions;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -392,24 +394,6 @@ pub struct Tunables {
     pub serial_threshold: u32,
     /// As many tasks waiting in a queue, beyond the first, halve a boost twice; 1 to 65535.
     pub boost_shares: u32,
-}
-
-impl Default for Tunables {
-    /// Those of `scx_threadwise` without options (`crates/scheduler/src/options.rs`).
-    fn default() -> Self {
-        const MS: u64 = 1_000_000;
-        Self {
-            slice_ns: MS,
-            rotate_ns: MS,
-            serial_boost_ns: 200 * MS,
-            senior_boost_ns: 100 * MS,
-            senior_turn_ns: 100 * MS,
-            vtime_window_ns: MS,
-            vtime_lag_ns: 400 * MS,
-            serial_threshold: 2,
-            boost_shares: 4,
-        }
-    }
 }
 
 impl Tunables {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
+use threadwise_policy::TunableOptions;
 
 use crate::bpf_intf::tw_limits_TW_MAX_PROGRAMS;
 use crate::mode::Mode;
@@ -22,9 +23,8 @@ use crate::mode::Mode;
 #[derive(Debug, Parser)]
 #[command(name = crate::NAME, version, disable_version_flag = true)]
 pub struct Options {
-    /// A program is serial while it has at most this many ready threads
-    #[arg(long, default_value_t = 2, value_name = "THREADS")]
-    pub serial_threshold: u32,
+    #[command(flatten)]
+    pub tunables: TunableOptions,
 
     /// Only schedule tasks that ask for it (policy SCHED_EXT, as sched_setscheduler(2) sets it); the rest stay with the
     /// kernel's scheduler, whose tasks go first
@@ -36,26 +36,6 @@ pub struct Options {
     /// default, as the slices of systemd do
     #[arg(long)]
     pub ignore_cgroups: bool,
-
-    /// How long a task runs before those who wait are considered, in microseconds; 20 ms where nobody waits
-    #[arg(short, long, default_value_t = 1_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
-    pub slice_us: u64,
-
-    /// How far a task runs ahead of a waiting one before it yields, and how often that is looked at, at most, in microseconds
-    #[arg(long, default_value_t = 1_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
-    pub rotate_us: u64,
-
-    /// How far ahead the tasks of the senior parallel program are placed, in microseconds; less where many wait
-    #[arg(long, default_value_t = 100_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=400_000))]
-    pub senior_boost_us: u64,
-
-    /// How long a parallel program goes before others that compete with it, in microseconds
-    #[arg(long, default_value_t = 100_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(1_000..=10_000_000))]
-    pub senior_turn_us: u64,
-
-    /// How far ahead of other tasks a serial task is placed, in microseconds; less where many wait
-    #[arg(long, default_value_t = 200_000, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u64).range(0..=400_000))]
-    pub serial_boost_us: u64,
 
     /// What this machine is: a machine file, a name of threadwise's zoo, or a string such as "core:4 pu:2"
     /// [default: what the kernel shows]

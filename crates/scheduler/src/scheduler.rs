@@ -30,21 +30,6 @@ use crate::record::{self, Recorder};
 use crate::speeds::Speeds;
 use crate::stats::{self, Metrics, Snapshot};
 
-/// How far vtimes may lie apart, in senior boosts: juniors fall behind by one, and a few programs may share a CPU.
-const LAG_BOOSTS: u64 = 4;
-
-/// The least lag, where the boost is small.
-const LAG_NS: u64 = 100_000_000;
-
-/// What credit a task brings along when it wakes up, and a serial one keeps of what it ran ahead. With the largest
-/// settings (boosts of 0.4 s, with that a lag of 1.6 s, and up to 13 boosts for heavy tasks) the longest wait stays below the
-/// watchdog's 10 s, but for the turns of those that wait beside it.
-const WINDOW_NS: u64 = 1_000_000;
-
-/// As many tasks waiting in a queue, beyond the first, halve a boost twice. Two parallel programs, with a task waiting at
-/// each CPU, have all of it, and a crowd nothing.
-const BOOST_SHARES: u32 = 4;
-
 /// The log level at which the verifier says how much it looked at, and nothing else (BPF_LOG_STATS of the kernel).
 const VERIFIER_STATISTICS: u32 = 4;
 
@@ -139,17 +124,18 @@ impl<'a> Scheduler<'a> {
             Some(Fault::Weightless) => bpf_intf::tw_fault_TW_FAULT_WEIGHTLESS,
             Some(Fault::Hoard) => bpf_intf::tw_fault_TW_FAULT_HOARD,
         };
-        rodata.tunables.slice_ns = options.slice_us * 1000;
-        rodata.tunables.rotate_ns = options.rotate_us * 1000;
-        rodata.tunables.senior_boost_ns = options.senior_boost_us * 1000;
-        rodata.tunables.senior_turn_ns = options.senior_turn_us * 1000;
-        rodata.tunables.serial_boost_ns = options.serial_boost_us * 1000;
-        rodata.tunables.vtime_window_ns = WINDOW_NS;
-        rodata.tunables.vtime_lag_ns = LAG_NS.max(LAG_BOOSTS * rodata.tunables.senior_boost_ns);
-        rodata.tunables.serial_threshold = options.serial_threshold;
+        let tunables = options.tunables.tunables();
+        rodata.tunables.slice_ns = tunables.slice_ns;
+        rodata.tunables.rotate_ns = tunables.rotate_ns;
+        rodata.tunables.senior_boost_ns = tunables.senior_boost_ns;
+        rodata.tunables.senior_turn_ns = tunables.senior_turn_ns;
+        rodata.tunables.serial_boost_ns = tunables.serial_boost_ns;
+        rodata.tunables.vtime_window_ns = tunables.vtime_window_ns;
+        rodata.tunables.vtime_lag_ns = tunables.vtime_lag_ns;
+        rodata.tunables.serial_threshold = tunables.serial_threshold;
         rodata.tunables.boost_shares = match options.inject_fault {
             Some(Fault::Ageless) => u32::from(u16::MAX),
-            _ => BOOST_SHARES,
+            _ => tunables.boost_shares,
         };
         let machine = machine(options)?;
         let cores = Cores::of(&machine);

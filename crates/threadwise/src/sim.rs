@@ -11,12 +11,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use clap::Parser;
 use threadwise_lab::experiment::{Experiment, Scheduler, Synthetic};
 use threadwise_lab::run::{Label, Measurement, Sample, VERSION, asymmetry};
 use threadwise_machine::Machine;
-use threadwise_policy::Tunables;
+use threadwise_policy::{TunableOptions, Tunables};
 use threadwise_report::timeline as report;
-use threadwise_simulator::schedulers::Threadwise;
+use threadwise_simulator::schedulers::{Known, Threadwise};
 use threadwise_simulator::timeline::Drawing;
 use threadwise_simulator::{Costs, Mechanism, World};
 use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
@@ -373,14 +374,12 @@ fn can_be_simulated(experiment: &Experiment, mips: u32) -> Result<()> {
         }
     }
     for scheduler in &experiment.schedulers {
-        let options = scheduler.command.get(1..).unwrap_or_default();
-        // It knows its machine.
-        let is_told =
-            matches!(options, [machine, which] if machine == "--machine" && *which == experiment.machine);
-        if !options.is_empty() && !is_told {
+        let told = Ours::of(scheduler)?.and_then(|ours| ours.machine);
+        if told.is_some_and(|machine| machine != experiment.machine) {
             bail!(
-                "scheduler {:?}: options other than the machine cannot be simulated: {options:?}",
-                scheduler.name
+                "scheduler {:?}: one that is told of another machine than {} cannot be simulated",
+                scheduler.name,
+                experiment.machine
             );
         }
     }
@@ -452,14 +451,37 @@ fn start(
     }
 }
 
-fn world(machine: &Machine, costs: Costs, scheduler: &Scheduler) -> Result<World> {
-    // check() has seen that its only option is the machine.
-    if scheduler.name == "threadwise" && scheduler.command.len() > 1 {
-        return Ok(World::new(machine, costs, |kernel| {
-            Threadwise::told(kernel, Tunables::default())
-        }));
+/// What of the command line of our scheduler can be simulated.
+#[derive(clap::Parser)]
+struct Ours {
+    #[command(flatten)]
+    tunables: TunableOptions,
+
+    #[arg(long)]
+    machine: Option<String>,
+}
+
+impl Ours {
+    /// The command of a scheduler in an experiment, if that is ours.
+    fn of(scheduler: &Scheduler) -> Result<Option<Self>> {
+        if scheduler.command.first().map(String::as_str) != Some("scx_threadwise") {
+            return Ok(None);
+        }
+        let ours = Self::try_parse_from(&scheduler.command)
+            .with_context(|| format!("scheduler {:?}: this command cannot be simulated", scheduler.name))?;
+        Ok(Some(ours))
     }
-    Ok(check::known(&scheduler.name)?.world(machine, costs, Tunables::default()))
+}
+
+fn world(machine: &Machine, costs: Costs, scheduler: &Scheduler) -> Result<World> {
+    let Some(ours) = Ours::of(scheduler)? else {
+        return Ok(check::known(&scheduler.name)?.world(machine, costs, Tunables::default()));
+    };
+    let tunables = ours.tunables.tunables();
+    Ok(match ours.machine {
+        Some(_) => World::new(machine, costs, |kernel| Threadwise::told(kernel, tunables)),
+        None => Known::Threadwise.world(machine, costs, tunables),
+    })
 }
 
 fn simulated(

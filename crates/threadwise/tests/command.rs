@@ -378,6 +378,34 @@ fn a_machine_with_power_figures_consumes_joules() {
 }
 
 #[test]
+fn our_scheduler_is_simulated_with_its_own_options() {
+    // Two threads more than CPUs: a rotation as long as a phase leaves CPUs idle at its end, one of 1 ms hardly any.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("e.toml");
+    let body = "name = 'e'\ndescription = 'd'\nmachine = 'smp-8'\nmips = 1000\nrounds = 2\nseconds = 4.0\n\
+                [[scheduler]]\nname = 'usual'\ncommand = ['scx_threadwise']\n\
+                [[scheduler]]\nname = 'slow'\ncommand = ['scx_threadwise', '--rotate-us', '50000', '--slice-us', '50000']\n\
+                [[program]]\nname = 'A'\nsynthetic = { ratio = 'inf:1', phase_units = 50000, threads = 10 }\n";
+    std::fs::write(&path, body).unwrap();
+    let output = threadwise(&[
+        "sim",
+        "run",
+        path.to_str().unwrap(),
+        "--no-store",
+        "--format",
+        "json",
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let idle = |scheduler: usize| {
+        value["runs"][0]["schedulers"][scheduler]["idle"]["mean"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(idle(0) < 0.1 && idle(1) > 0.3, "{} {}", idle(0), idle(1));
+}
+
+#[test]
 fn what_cannot_be_simulated_is_refused_before_anything_runs() {
     let output = simulated("wakeups", &[]);
     assert_eq!(output.status.code(), Some(2));
@@ -396,6 +424,14 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
         (
             "machine = 'smp-8'\nmips = 60\n[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise', '--slice-us', '9']",
             "--slice-us",
+        ),
+        (
+            "machine = 'smp-8'\nmips = 60\n[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise', '--partial']",
+            "--partial",
+        ),
+        (
+            "machine = 'smp-8'\nmips = 60\n[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise', '--machine', 'amp-8']",
+            "another machine than smp-8",
         ),
     ] {
         let path = folder.path().join("e.toml");

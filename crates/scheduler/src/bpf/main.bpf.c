@@ -9,9 +9,9 @@
  * a CPU whose task used up its slice, or was kicked by the timer (rotation.bpf.h), considers its own
  * queue and one other.
  *
- * The wake-up path decides what a scheduler costs, so it has no look-up but that of the thread
- * group's ready count, and vtime is charged only when somebody has to wait: sum_exec_runtime
- * remembers what a task ran until then.
+ * The wake-up path decides what a scheduler costs. For a program that can become parallel it looks up the
+ * task's storage and the group's ready count, for others nothing, and vtime is charged only when somebody
+ * has to wait: sum_exec_runtime remembers what a task ran until then.
  */
 #include <scx/common.bpf.h>
 #include "intf.h"
@@ -20,7 +20,6 @@
 #include "../../../../policy/speed.h"
 #include "../../../../policy/spread.h"
 #include "state.bpf.h"
-#include "queues.bpf.h"
 #include "rotation.bpf.h"
 #include "smt.bpf.h"
 #include "speed.bpf.h"

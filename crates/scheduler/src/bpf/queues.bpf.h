@@ -3,7 +3,7 @@
 #ifndef TW_QUEUES_BPF_H
 #define TW_QUEUES_BPF_H
 
-#include "state.bpf.h"
+#include "intf.h"
 
 /*
  * A bit for each CPU whose queue may hold something. It is set when a task is queued and cleared by
@@ -27,12 +27,20 @@ static void mark_queued(s32 cpu)
 		__sync_fetch_and_or(word, bit);
 }
 
-/* Whether the queue of this CPU, which asks for itself, may hold something. */
+/* Whether the queue of this CPU may hold something. Who asks for another CPU may be a moment behind. */
 static bool is_marked(s32 cpu)
 {
 	u64 *word = queued_word(cpu);
 
 	return word && (*word & (1ULL << (cpu & 63)));
+}
+
+/* Tasks that wait in this CPU's queue. The kernel finds queues in a hash table, 130 instructions away. */
+static u32 nr_waiting_at(s32 cpu)
+{
+	s32 nr = is_marked(cpu) ? scx_bpf_dsq_nr_queued(cpu) : 0;
+
+	return nr > 0 ? nr : 0;
 }
 
 static void unmark_if_empty(s32 cpu)

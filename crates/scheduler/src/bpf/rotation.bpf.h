@@ -10,7 +10,6 @@
 #define TW_ROTATION_BPF_H
 
 #include "state.bpf.h"
-#include "queues.bpf.h"
 
 /* The longest time between two looks, unless rotate_ns is longer. */
 #define TW_ROTATION_MAX_NS (4ULL * 1000 * 1000)

@@ -38,6 +38,7 @@ struct {
 } decisions SEC(".maps");
 
 #include "programs.bpf.h"
+#include "queues.bpf.h"
 
 /* A decision that finds the buffer full is dropped: nobody waits for a reader. It is written in place: stacks
  * are small. */
@@ -302,13 +303,6 @@ static void starve(const struct task_struct *p, struct tw_task *task)
 		task->class = TW_CLASS_PARALLEL;
 		task->vtime += TW_STARVED_NS;
 	}
-}
-
-static u32 nr_waiting_at(s32 cpu)
-{
-	s32 nr = scx_bpf_dsq_nr_queued(cpu);
-
-	return nr > 0 ? nr : 0;
 }
 
 /*

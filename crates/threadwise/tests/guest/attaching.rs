@@ -9,9 +9,9 @@ fn the_kernel_takes_over_however_the_scheduler_ends() {
     let script = r#"
         threadwise bench synthetic --phase-units 500 --threads 2 --duration 200 >/dev/null & B=$!
         ran() { busybox awk '{print $14 + $15}' /proc/$B/stat; }
+        is_next() { [ "$(seq)" != $1 ]; }
         end() {
-            before=$(seq); scx_threadwise $2 >/tmp/log 2>&1 & S=$!; n=0
-            while [ $n -lt 300 ] && [ "$(seq)" = $before ]; do busybox sleep 0.1; n=$((n+1)); done
+            before=$(seq); scx_threadwise $2 >/tmp/log 2>&1 & S=$!; wait_until is_next $before
             echo "$1 $2: attached $(($(seq) - before))"
             busybox sleep 1; [ -z "$1" ] || busybox kill $1 $S
             until_state disabled && echo taken over

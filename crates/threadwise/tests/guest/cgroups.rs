@@ -18,8 +18,8 @@ const FUNCTIONS: &str = r#"
         for g in "$@"; do show $(($(ran $g) - $(busybox cat /tmp/ran-${g##*/}))); done
     }
     end() {
-        kill $pids; wait; n=0
-        for g in "$@"; do until busybox rmdir $top/$g || [ $n -gt 50 ]; do n=$((n+1)); busybox sleep 0.1; done; done 2>/dev/null
+        kill $pids; wait
+        for g in "$@"; do wait_until busybox rmdir $top/$g; done 2>/dev/null
         echo -cpu >$top/cgroup.subtree_control
     }
     echo +cpu >$top/cgroup.subtree_control

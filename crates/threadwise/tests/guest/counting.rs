@@ -73,7 +73,7 @@ fn cpus_come_and_go_under_load() {
         busy --ratio inf:1 --duration 280 >/dev/null & busy --ratio 1:1 --duration 280 >/dev/null &
         busybox taskset 40 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 280 >/dev/null & P=$!
         # Nobody can be bound to a CPU that is gone already.
-        n=0; until busybox grep -q -e threadwise -e syn- /proc/$P/comm || [ $n -gt 300 ]; do busybox sleep 0.1; n=$((n+1)); done
+        wait_until busybox grep -q -e threadwise -e syn- /proc/$P/comm
         n=0
         for i in 1 2 3 4 5; do
             for c in 6 7 3; do echo 0 >/sys/devices/system/cpu/cpu$c/online && n=$((n+1)); done

@@ -161,7 +161,9 @@ fn job(scheduler: &str, script: &str) -> Job {
     const FUNCTIONS: &str = r#"
         state() { busybox cat /sys/kernel/sched_ext/state; }
         seq() { busybox cat /sys/kernel/sched_ext/enable_seq; }
-        until_state() { n=0; while [ "$(state)" != "$1" ] && [ $n -lt 600 ]; do busybox sleep 0.1; n=$((n+1)); done; [ "$(state)" = "$1" ]; }
+        is_state() { [ "$(state)" = "$1" ]; }
+        wait_until() { n=0; until "$@"; do [ $n -lt 600 ] || return 1; busybox sleep 0.1; n=$((n+1)); done; }
+        until_state() { wait_until is_state "$1"; }
         attach() { scx_threadwise "$@" >/tmp/log 2>&1 & S=$!; until_state enabled || { busybox cat /tmp/log; exit 9; }; }
         busy() { threadwise bench synthetic --phase-units 500 --threads 8 "$@"; }
         serial() { threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf "$@"; }

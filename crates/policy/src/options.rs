@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The options that set the policy's tunables, of `scx_threadwise` and of whoever simulates it.
+
+use clap::value_parser;
+
+use crate::Tunables;
+
+/// Options of a command line; all times in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::Args)]
+pub struct TunableOptions {
+    /// A program is serial while it has at most this many ready threads
+    #[arg(long, default_value_t = USUAL.serial_threshold, value_name = "THREADS")]
+    pub serial_threshold: u32,
+
+    /// How long a task runs before those who wait are considered, in microseconds; 20 ms where nobody waits
+    #[arg(short, long, default_value_t = USUAL.slice_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(100..=1_000_000))]
+    pub slice_us: u64,
+
+    /// How far a task runs ahead of a waiting one before it yields, and how often that is looked at, at most, in microseconds
+    #[arg(long, default_value_t = USUAL.rotate_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(100..=1_000_000))]
+    pub rotate_us: u64,
+
+    /// How far ahead the tasks of the senior parallel program are placed, in microseconds; less where many wait
+    #[arg(long, default_value_t = USUAL.senior_boost_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(0..=400_000))]
+    pub senior_boost_us: u64,
+
+    /// How long a parallel program goes before others that compete with it, in microseconds
+    #[arg(long, default_value_t = USUAL.senior_turn_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(1_000..=10_000_000))]
+    pub senior_turn_us: u64,
+
+    /// How far ahead of other tasks a serial task is placed, in microseconds; less where many wait
+    #[arg(long, default_value_t = USUAL.serial_boost_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(0..=400_000))]
+    pub serial_boost_us: u64,
+}
+
+const USUAL: TunableOptions = TunableOptions {
+    serial_threshold: 2,
+    slice_us: 1_000,
+    rotate_us: 1_000,
+    senior_boost_us: 100_000,
+    senior_turn_us: 100_000,
+    serial_boost_us: 200_000,
+};
+
+/// How far vtimes may lie apart, in senior boosts: juniors fall behind by one, and a few programs may share a CPU.
+const LAG_BOOSTS: u64 = 4;
+
+/// The least lag, where the boost is small.
+const LAG_NS: u64 = 100_000_000;
+
+/// What credit a task brings along when it wakes up, and a serial one keeps of what it ran ahead. With the largest
+/// settings (boosts of 0.4 s, with that a lag of 1.6 s, and up to 13 boosts for heavy tasks) the longest wait stays below the
+/// watchdog's 10 s, but for the turns of those that wait beside it.
+const WINDOW_NS: u64 = 1_000_000;
+
+/// As many tasks waiting in a queue, beyond the first, halve a boost twice. Two parallel programs, with a task waiting at
+/// each CPU, have all of it, and a crowd nothing.
+const BOOST_SHARES: u32 = 4;
+
+impl TunableOptions {
+    /// The policy's settings under these options.
+    pub fn tunables(&self) -> Tunables {
+        let senior_boost_ns = self.senior_boost_us * 1000;
+        Tunables {
+            slice_ns: self.slice_us * 1000,
+            rotate_ns: self.rotate_us * 1000,
+            serial_boost_ns: self.serial_boost_us * 1000,
+            senior_boost_ns,
+            senior_turn_ns: self.senior_turn_us * 1000,
+            vtime_window_ns: WINDOW_NS,
+            vtime_lag_ns: LAG_NS.max(LAG_BOOSTS * senior_boost_ns),
+            serial_threshold: self.serial_threshold,
+            boost_shares: BOOST_SHARES,
+        }
+    }
+}
+
+impl Default for Tunables {
+    /// Those of `scx_threadwise` without options.
+    fn default() -> Self {
+        USUAL.tunables()
+    }
+}
