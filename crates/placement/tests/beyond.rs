@@ -3,14 +3,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
+mod common;
 
-use threadwise_machine::Machine;
-use threadwise_placement::spec::Precision;
+use common::{Bench, profile, size, store};
 use threadwise_placement::{
-    Assignments, Campaign, Computed, Error, Experiment, Layouts, Leaf, Predictor, Reading, Runner, Scope,
-    Size, Store, Tree, best_of_all, manifest,
+    Assignments, Computed, Error, Experiment, Leaf, Predictor, Reading, Runner, best_of_all, manifest,
 };
 
 const ROLES: usize = 3;
@@ -18,55 +15,24 @@ const ROLES: usize = 3;
 /// Two last-level caches, each of which holds the table of one instance of hashN_L2 (256 KB), not of two.
 const SMALL: &str = "l2:2(size=288KB) core:4 pu:2";
 
-struct Bench {
-    machine: Machine,
-    tree: Tree,
-}
-
 impl Bench {
-    fn new(source: &str) -> Bench {
-        let machine = Machine::load(source).unwrap();
-        let tree = Tree::new(&machine).unwrap();
-        Bench { machine, tree }
-    }
-
-    fn scope(&self) -> Scope {
-        Scope::new(&self.machine, &self.tree, Scope::DEFAULT).unwrap()
-    }
-
-    fn beyond(&self) -> Scope {
-        self.scope()
-            .with_beyond(&self.machine, &self.tree, "llc")
-            .unwrap()
+    /// With a scope that takes the last-level cache into account.
+    fn beyond(source: &str) -> Bench {
+        let mut bench = Bench::load(source);
+        let scope = bench.scope.with_beyond(&bench.machine, &bench.tree, "llc");
+        bench.scope = scope.unwrap();
+        bench
     }
 
     /// What the assignment does that is chosen, and what was predicted for it.
-    fn choose(&self, variant: &str, scope: &Scope) -> (f64, f64) {
-        let layouts = Layouts::new(&self.tree, scope).unwrap();
-        let size = Size {
-            roles: ROLES,
-            instances: 2,
-        };
-        let campaign = Campaign {
-            tree: &self.tree,
-            scope,
-            layouts: &layouts,
-            size,
-            precision: Precision {
-                relative: 0.01,
-                min: 1,
-                max: 1,
-            },
-            seed: 1,
-            interrupted: &AtomicBool::new(false),
-        };
-        let store = Store::open(Path::new(":memory:"), ("x", "x")).unwrap();
+    fn choose(&self, variant: &str) -> (f64, f64) {
+        let layouts = self.layouts();
+        let campaign = self.campaign(&layouts, size(ROLES, 2));
+        let store = store();
         let mut runner = Computed::new(&self.machine, variant, 0.0, 1).unwrap();
-        let experiments = manifest(&self.tree, scope, &layouts, (size, Reading::Excess)).unwrap();
-        campaign.run(&experiments, &mut runner, &store, |_| {}).unwrap();
-        let tables = campaign.tables(&store).unwrap();
+        let tables = profile(&campaign, Reading::Excess, &mut runner, &store);
         let how = (ROLES, Reading::Excess);
-        let mut predictor = Predictor::new(&tables, &self.tree, &layouts, scope, how).unwrap();
+        let mut predictor = Predictor::new(&tables, &self.tree, &layouts, &self.scope, how).unwrap();
         let best = best_of_all(&self.tree, &mut predictor, 6, 1)
             .unwrap()
             .into_sorted();
@@ -80,9 +46,8 @@ impl Bench {
 
 #[test]
 fn a_small_shared_cache_is_taken_into_account() {
-    let bench = Bench::new(SMALL);
-    let (without, expected_without) = bench.choose("hashN_L2", &bench.scope());
-    let (with, expected_with) = bench.choose("hashN_L2", &bench.beyond());
+    let (without, expected_without) = Bench::load(SMALL).choose("hashN_L2");
+    let (with, expected_with) = Bench::beyond(SMALL).choose("hashN_L2");
     let gain = with / without - 1.0;
     let off = |expected: f64, actual: f64| (expected / actual - 1.0).abs();
     println!(
@@ -93,21 +58,17 @@ fn a_small_shared_cache_is_taken_into_account() {
     assert!(gain > 0.05, "{gain}");
     assert!(off(expected_with, with) < 0.02 && off(expected_without, without) > 0.05);
     // Where the cache holds both it costs nothing to know.
-    let large = Bench::new(&SMALL.replace("288KB", "4MB"));
-    let [without, with] = [large.scope(), large.beyond()].map(|scope| large.choose("hashN_L2", &scope).0);
+    let large = SMALL.replace("288KB", "4MB");
+    let [without, with] = [Bench::load(&large), Bench::beyond(&large)].map(|it| it.choose("hashN_L2").0);
     assert!(with >= 0.99 * without, "{with} {without}");
 }
 
 #[test]
 fn the_target_has_its_members_for_itself() {
-    let bench = Bench::new("l2:2 core:4 pu:2");
-    let scope = bench.beyond();
-    let layouts = Layouts::new(&bench.tree, &scope).unwrap();
-    let size = Size {
-        roles: ROLES,
-        instances: 4,
-    };
-    let experiments = manifest(&bench.tree, &scope, &layouts, (size, Reading::Excess)).unwrap();
+    let bench = Bench::beyond("l2:2 core:4 pu:2");
+    let (scope, layouts) = (&bench.scope, bench.layouts());
+    let how = (size(ROLES, 4), Reading::Excess);
+    let experiments = manifest(&bench.tree, scope, &layouts, how).unwrap();
     let mut nr_seen = 0;
     for experiment in &experiments {
         assert_eq!(*experiment, experiment.to_string().parse().unwrap());
@@ -115,7 +76,7 @@ fn the_target_has_its_members_for_itself() {
             continue;
         };
         nr_seen += 1;
-        let setting = experiment.setting(&layouts, &scope, ROLES).unwrap();
+        let setting = experiment.setting(&layouts, scope, ROLES).unwrap();
         let group = |leaf: Leaf| scope.beyond().unwrap().group_of(leaf);
         let own: Vec<usize> = setting.instances[0]
             .iter()
@@ -147,18 +108,16 @@ fn the_target_has_its_members_for_itself() {
 
 #[test]
 fn a_level_that_holds_one_member_or_all_is_none() {
-    let bench = Bench::new(SMALL);
     let refuse = |level: &str| {
-        bench
-            .scope()
-            .with_beyond(&bench.machine, &bench.tree, level)
-            .unwrap_err()
+        let bench = Bench::load(SMALL);
+        let scope = bench.scope.with_beyond(&bench.machine, &bench.tree, level);
+        scope.unwrap_err()
     };
     assert!(matches!(refuse("core"), Error::NotBeyond { .. }));
     assert!(matches!(refuse("pu"), Error::NotBeyond { .. }));
     assert!(matches!(refuse("cluster"), Error::UnknownLevel { .. }));
     // All threads share it, wherever they are.
-    let one = Bench::new("l2:1 core:4 pu:2");
-    assert!(one.beyond().beyond().is_none());
+    let one = Bench::beyond("l2:1 core:4 pu:2");
+    assert!(one.scope.beyond().is_none());
     assert!(Assignments::new(&one.tree, 2).unwrap().count() > 1);
 }

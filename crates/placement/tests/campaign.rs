@@ -3,16 +3,16 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use threadwise_machine::{CpuId, Machine};
+use common::{Bench, size, store};
+use threadwise_machine::CpuId;
 use threadwise_placement::spec::Precision;
 use threadwise_placement::{
-    Campaign, CampaignError, Experiment, Layouts, Progress, Reading, RunError, Runner, Scope, Size, Store,
-    Tree, manifest,
+    Campaign, CampaignError, Experiment, Progress, Reading, RunError, Runner, Store, manifest,
 };
 
 type Pinned = Vec<Option<Vec<CpuId>>>;
@@ -57,30 +57,20 @@ fn campaign(
     (min, max, seed): (u32, u32, u64),
     report: impl FnMut(&Progress),
 ) -> (Done, Store, usize) {
-    let machine = Machine::load("core:4 pipe:2 pu:2").unwrap();
-    let tree = Tree::new(&machine).unwrap();
-    let scope = Scope::new(&machine, &tree, Scope::DEFAULT).unwrap();
-    let layouts = Layouts::new(&tree, &scope).unwrap();
-    let interrupted = AtomicBool::new(false);
-    let size = Size {
-        roles: 3,
-        instances: 2,
-    };
+    let bench = Bench::load("core:4 pipe:2 pu:2");
+    let layouts = bench.layouts();
+    let size = size(3, 2);
     let campaign = Campaign {
-        tree: &tree,
-        scope: &scope,
-        layouts: &layouts,
-        size,
         precision: Precision {
             relative: 0.02,
             min,
             max,
         },
         seed,
-        interrupted: &interrupted,
+        ..bench.campaign(&layouts, size)
     };
-    let experiments = manifest(&tree, &scope, &layouts, (size, Reading::Literal)).unwrap();
-    let store = Store::open(Path::new(":memory:"), ("a", "a")).unwrap();
+    let experiments = manifest(&bench.tree, &bench.scope, &layouts, (size, Reading::Literal)).unwrap();
+    let store = store();
     let done = campaign.run(&experiments, runner, &store, report);
     (done, store, experiments.len())
 }

@@ -3,19 +3,18 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+mod common;
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use common::{Bench, size, store};
 use rand_pcg::Pcg64;
-use threadwise_machine::{CpuId, Machine};
+use threadwise_machine::CpuId;
 use threadwise_model::sharing::{IPFWD_VARIANTS, Message, Program, Region, Sharing, Stage, Work, ipfwd};
-use threadwise_placement::spec::Precision;
 use threadwise_placement::{
     Assignments, Beside, Campaign, CampaignError, Computed, Experiment, Fallback, Layouts, Leaf, Learned,
-    Plan, Predictor, Reading, RunError, Runner, Sampler, Scope, Selection, Size, Store, Tables, Tree, learn,
-    manifest,
+    Plan, Predictor, Reading, RunError, Runner, Sampler, Selection, Size, Store, Tables, learn, manifest,
 };
 
 const ROLES: usize = 3;
@@ -26,58 +25,36 @@ const NOISE: f64 = 0.002;
 /// Of the order of experiments and of the noise.
 const SEEDS: [u64; 2] = [1, 2];
 
-/// Whoever gives the machine and the workload.
-struct Bench {
-    machine: Machine,
-    tree: Tree,
-    scope: Scope,
+/// An UltraSPARC T2 and a workload.
+struct T2 {
+    bench: Bench,
     size: Size,
     seed: u64,
-    interrupted: AtomicBool,
 }
 
-impl Bench {
-    fn new(roles: usize, instances: usize) -> Bench {
-        let machine = Machine::load("ultrasparc-t2").unwrap();
-        let tree = Tree::new(&machine).unwrap();
-        let scope = Scope::new(&machine, &tree, Scope::DEFAULT).unwrap();
-        Bench {
-            machine,
-            tree,
-            scope,
-            size: Size { roles, instances },
+impl T2 {
+    fn new(roles: usize, instances: usize) -> T2 {
+        T2 {
+            bench: Bench::t2(),
+            size: size(roles, instances),
             seed: 1,
-            interrupted: AtomicBool::new(false),
         }
-    }
-
-    fn layouts(&self) -> Layouts<'_> {
-        Layouts::new(&self.tree, &self.scope).unwrap()
     }
 
     fn campaign<'a>(&'a self, layouts: &'a Layouts<'a>) -> Campaign<'a> {
         Campaign {
-            tree: &self.tree,
-            scope: &self.scope,
-            layouts,
-            size: self.size,
-            precision: Precision {
-                relative: 0.01,
-                min: 1,
-                max: 1,
-            },
             seed: self.seed,
-            interrupted: &self.interrupted,
+            ..self.bench.campaign(layouts, self.size)
         }
     }
 
     fn runner(&self, program: &Program) -> Computed {
-        Computed::with_program(&self.machine, program.clone(), NOISE, self.seed).unwrap()
+        Computed::with_program(&self.bench.machine, program.clone(), NOISE, self.seed).unwrap()
     }
 
     fn sample(&self, nr: usize, seed: u128) -> Vec<Vec<Leaf>> {
         let mut random = Pcg64::new(seed, 1);
-        let mut sampler = Sampler::new(&self.tree, self.size.roles * self.size.instances).unwrap();
+        let mut sampler = Sampler::new(&self.bench.tree, self.size.roles * self.size.instances).unwrap();
         (0..nr).map(|_| sampler.draw(&mut random)).collect()
     }
 
@@ -91,14 +68,15 @@ impl Bench {
     }
 
     fn run(&self, program: &Program, instances: &[Vec<Leaf>]) -> Vec<f64> {
-        let mut runner = Computed::with_program(&self.machine, program.clone(), 0.0, 1).unwrap();
-        let cpus = |threads: &Vec<Leaf>| Some(threads.iter().map(|&leaf| self.tree.cpu(leaf)).collect());
+        let mut runner = Computed::with_program(&self.bench.machine, program.clone(), 0.0, 1).unwrap();
+        let cpus =
+            |threads: &Vec<Leaf>| Some(threads.iter().map(|&leaf| self.bench.tree.cpu(leaf)).collect());
         let instances: Vec<_> = instances.iter().map(cpus).collect();
         runner.run(&instances).unwrap()
     }
 
     fn learn(&self, program: &Program, plan: &Plan) -> Learned {
-        let layouts = self.layouts();
+        let layouts = self.bench.layouts();
         learn(
             &self.campaign(&layouts),
             &mut self.runner(program),
@@ -110,9 +88,10 @@ impl Bench {
 
     /// Losses of the first choice and of the best of five, against the best of the sample.
     fn losses(&self, tables: &Tables, sample: &[Vec<Leaf>], truth: &[f64]) -> [f64; 2] {
-        let layouts = self.layouts();
+        let layouts = self.bench.layouts();
         let how = (self.size.roles, Reading::Excess);
-        let mut predictor = Predictor::new(tables, &self.tree, &layouts, &self.scope, how).unwrap();
+        let mut predictor =
+            Predictor::new(tables, &self.bench.tree, &layouts, &self.bench.scope, how).unwrap();
         let mut order: Vec<(f64, f64)> = sample
             .iter()
             .zip(truth)
@@ -123,10 +102,6 @@ impl Bench {
         let best = greatest(truth.iter().copied());
         [1, 5].map(|nr| 1.0 - greatest(order[..nr].iter().map(|of| of.1)) / best)
     }
-}
-
-fn store() -> Store {
-    Store::open(Path::new(":memory:"), ("learn", "learn")).unwrap()
 }
 
 fn greatest(values: impl Iterator<Item = f64>) -> f64 {
@@ -144,17 +119,12 @@ fn plan(budget: usize, candidates: &[Vec<Leaf>], selection: Selection) -> Plan<'
 }
 
 /// The share of the held-out entries of the manifest that the 95 % interval covers.
-fn coverage(bench: &Bench, program: &Program, learned: &Learned) -> f64 {
-    let layouts = bench.layouts();
-    let campaign = bench.campaign(&layouts);
-    let experiments = manifest(
-        &bench.tree,
-        &bench.scope,
-        &layouts,
-        (bench.size, Reading::Literal),
-    )
-    .unwrap();
-    let mut runner = Computed::with_program(&bench.machine, program.clone(), 0.0, 1).unwrap();
+fn coverage(t2: &T2, program: &Program, learned: &Learned) -> f64 {
+    let layouts = t2.bench.layouts();
+    let campaign = t2.campaign(&layouts);
+    let how = (t2.size, Reading::Literal);
+    let experiments = manifest(&t2.bench.tree, &t2.bench.scope, &layouts, how).unwrap();
+    let mut runner = Computed::with_program(&t2.bench.machine, program.clone(), 0.0, 1).unwrap();
     let runs = campaign.run(&experiments, &mut runner, &store(), |_| {}).unwrap();
     let (mut covered, mut all) = (0.0, 0.0);
     for (experiment, runs) in runs {
@@ -209,7 +179,7 @@ fn pipeline(nr: usize) -> Program {
 
 /// All entries as the model says them: what the full tables would have, where they are too large to list.
 #[derive(Clone)]
-struct Full(&'static Bench, &'static Layouts<'static>, Program);
+struct Full(&'static T2, &'static Layouts<'static>, Program);
 
 impl std::fmt::Debug for Full {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -219,8 +189,8 @@ impl std::fmt::Debug for Full {
 
 impl Full {
     fn new(roles: usize, instances: usize, program: &Program) -> Full {
-        let bench: &'static Bench = Box::leak(Box::new(Bench::new(roles, instances)));
-        Full(bench, Box::leak(Box::new(bench.layouts())), program.clone())
+        let t2: &'static T2 = Box::leak(Box::new(T2::new(roles, instances)));
+        Full(t2, Box::leak(Box::new(t2.bench.layouts())), program.clone())
     }
 
     fn tables(&self) -> Tables {
@@ -230,7 +200,7 @@ impl Full {
     }
 
     fn of(&self, experiment: &Experiment) -> Option<f64> {
-        let setting = experiment.setting(self.1, &self.0.scope, self.0.size.roles)?;
+        let setting = experiment.setting(self.1, &self.0.bench.scope, self.0.size.roles)?;
         Some(self.0.run(&self.2, &setting.instances)[0])
     }
 }
@@ -255,20 +225,15 @@ struct Case {
     coverage: f64,
 }
 
-fn of_variant(variant: &str, bench: &Bench, sample: &[Vec<Leaf>], selections: &[Selection]) -> Case {
-    let layouts = bench.layouts();
-    let nr_all = manifest(
-        &bench.tree,
-        &bench.scope,
-        &layouts,
-        (bench.size, Reading::Literal),
-    )
-    .unwrap()
-    .len();
+fn of_variant(variant: &str, t2: &T2, sample: &[Vec<Leaf>], selections: &[Selection]) -> Case {
+    let layouts = t2.bench.layouts();
+    let how = (t2.size, Reading::Literal);
+    let all = manifest(&t2.bench.tree, &t2.bench.scope, &layouts, how).unwrap();
+    let nr_all = all.len();
     let program = ipfwd(variant).unwrap();
-    let truth = bench.truth(&program, sample);
+    let truth = t2.truth(&program, sample);
     let learn = |selection| {
-        let learned = bench.learn(&program, &plan(nr_all / 10, sample, selection));
+        let learned = t2.learn(&program, &plan(nr_all / 10, sample, selection));
         assert!(learned.nr_experiments <= nr_all / 10);
         learned
     };
@@ -276,13 +241,13 @@ fn of_variant(variant: &str, bench: &Bench, sample: &[Vec<Leaf>], selections: &[
     let random = selections
         .contains(&Selection::Random)
         .then(|| learn(Selection::Random));
-    let full = Full::new(ROLES, bench.size.instances, &program).tables();
+    let full = Full::new(ROLES, t2.size.instances, &program).tables();
     let case = Case {
         name: format!("{variant}, {} of {nr_all} experiments", active.nr_experiments),
-        active: bench.losses(&active.tables, sample, &truth),
-        random: random.map(|random| bench.losses(&random.tables, sample, &truth)),
-        full: bench.losses(&full, sample, &truth),
-        coverage: coverage(bench, &program, &active),
+        active: t2.losses(&active.tables, sample, &truth),
+        random: random.map(|random| t2.losses(&random.tables, sample, &truth)),
+        full: t2.losses(&full, sample, &truth),
+        coverage: coverage(t2, &program, &active),
     };
     println!(
         "{}: active {:.4?} random {:.4?} full {:.4?} covered {:.3}",
@@ -326,27 +291,27 @@ fn check(cases: &[Case]) {
 
 #[test]
 fn all_assignments_of_six_threads_from_a_tenth() {
-    let mut bench = Bench::new(ROLES, 2);
-    let sample: Vec<_> = Assignments::new(&bench.tree, 6).unwrap().collect();
+    let mut t2 = T2::new(ROLES, 2);
+    let sample: Vec<_> = Assignments::new(&t2.bench.tree, 6).unwrap().collect();
     let mut cases = Vec::new();
     // So few experiments leave something to luck.
     for seed in SEEDS {
-        bench.seed = seed;
+        t2.seed = seed;
         let selections = match seed {
             1 => &[Selection::Active, Selection::Random][..],
             _ => &[Selection::Active],
         };
-        cases.extend(IPFWD_VARIANTS.map(|variant| of_variant(variant, &bench, &sample, selections)));
+        cases.extend(IPFWD_VARIANTS.map(|variant| of_variant(variant, &t2, &sample, selections)));
     }
     check(&cases);
 }
 
 #[test]
 fn a_thousand_assignments_of_24_threads_from_a_tenth() {
-    let bench = Bench::new(ROLES, 8);
-    let sample = bench.sample(1000, 1);
+    let t2 = T2::new(ROLES, 8);
+    let sample = t2.sample(1000, 1);
     let variants = ["hash1_L1", "hashN_L2", "intadd"];
-    let cases = variants.map(|variant| of_variant(variant, &bench, &sample, &[Selection::Active]));
+    let cases = variants.map(|variant| of_variant(variant, &t2, &sample, &[Selection::Active]));
     check(&cases);
     // With 211 experiments all are.
     let is_within = |case: &Case| case.active[0] <= 0.028 && case.active[1] <= 0.014;
@@ -355,22 +320,22 @@ fn a_thousand_assignments_of_24_threads_from_a_tenth() {
 
 /// What learning chooses of all assignments, not only of the sample: gains over the best of the sample of the first
 /// choice and of the best of five, all measured.
-fn gains(bench: &Bench, program: &Program, learned: &Learned, best: f64) -> [f64; 2] {
+fn gains(t2: &T2, program: &Program, learned: &Learned, best: f64) -> [f64; 2] {
     let five: Vec<_> = learned.best.iter().take(5).map(|of| of.placed.clone()).collect();
-    let measured = bench.truth(program, &five);
+    let measured = t2.truth(program, &five);
     [measured[0], greatest(measured.into_iter())].map(|performance| performance / best - 1.0)
 }
 
 #[test]
 fn eight_threads_need_less_than_two_thousand() {
-    let bench = Bench::new(8, 4);
+    let t2 = T2::new(8, 4);
     let program = pipeline(8);
-    let sample = bench.sample(1000, 1);
-    let truth = bench.truth(&program, &sample);
+    let sample = t2.sample(1000, 1);
+    let truth = t2.truth(&program, &sample);
     let best = greatest(truth.iter().copied());
     let mean = truth.iter().sum::<f64>() / 1000.0;
     println!("8 threads: a random assignment loses {:.4}", 1.0 - mean / best);
-    let full = bench.losses(&Full::new(8, 4, &program).tables(), &sample, &truth);
+    let full = t2.losses(&Full::new(8, 4, &program).tables(), &sample, &truth);
     println!("8 threads: full {full:.4?}");
     // What is asked next serves the sample, or all assignments.
     let [for_sample, for_all] = [0, 300].map(|climbs| {
@@ -378,9 +343,9 @@ fn eight_threads_need_less_than_two_thousand() {
             climbs,
             ..plan(700, &sample, Selection::Active)
         };
-        let learned = bench.learn(&program, &how);
-        let losses = bench.losses(&learned.tables, &sample, &truth);
-        let gains = gains(&bench, &program, &learned, best);
+        let learned = t2.learn(&program, &how);
+        let losses = t2.losses(&learned.tables, &sample, &truth);
+        let gains = gains(&t2, &program, &learned, best);
         println!(
             "8 threads, {climbs} climbs, {} experiments: losses {losses:.4?}, gains {gains:.4?}",
             learned.nr_experiments,
@@ -395,16 +360,16 @@ fn eight_threads_need_less_than_two_thousand() {
 
 #[test]
 fn thirty_two_threads_are_within_reach() {
-    let bench = Bench::new(32, 1);
+    let t2 = T2::new(32, 1);
     let program = pipeline(32);
-    let sample = bench.sample(1000, 1);
-    let best = greatest(bench.truth(&program, &sample).into_iter());
+    let sample = t2.sample(1000, 1);
+    let best = greatest(t2.truth(&program, &sample).into_iter());
     let how = Plan {
         climbs: 400,
         ..plan(600, &sample, Selection::Active)
     };
-    let learned = bench.learn(&program, &how);
-    let gains = gains(&bench, &program, &learned, best);
+    let learned = t2.learn(&program, &how);
+    let gains = gains(&t2, &program, &learned, best);
     println!(
         "32 threads, {} experiments: gains {gains:.4?}",
         learned.nr_experiments
@@ -432,12 +397,12 @@ impl Runner for Killed<'_> {
 
 #[test]
 fn it_goes_on_where_it_was_ended() {
-    let bench = Bench::new(ROLES, 2);
-    let layouts = bench.layouts();
-    let campaign = bench.campaign(&layouts);
-    let sample = bench.sample(200, 1);
+    let t2 = T2::new(ROLES, 2);
+    let layouts = t2.bench.layouts();
+    let campaign = t2.campaign(&layouts);
+    let sample = t2.sample(200, 1);
     let plan = plan(24, &sample, Selection::Active);
-    let runner = || Computed::new(&bench.machine, "intmul", 0.0, 1).unwrap();
+    let runner = || Computed::new(&t2.bench.machine, "intmul", 0.0, 1).unwrap();
     let all = store();
     let at_once = learn(&campaign, &mut runner(), &all, &plan).unwrap();
     let pieces = store();
@@ -472,12 +437,12 @@ fn it_goes_on_where_it_was_ended() {
 
 #[test]
 fn nonsense_is_refused() {
-    let bench = Bench::new(ROLES, 2);
-    let layouts = bench.layouts();
-    let campaign = bench.campaign(&layouts);
-    let good = bench.sample(5, 1);
+    let t2 = T2::new(ROLES, 2);
+    let layouts = t2.bench.layouts();
+    let campaign = t2.campaign(&layouts);
+    let good = t2.sample(5, 1);
     let refuse = |plan: &Plan, expected: &str| {
-        let mut runner = Computed::new(&bench.machine, "intadd", 0.0, 1).unwrap();
+        let mut runner = Computed::new(&t2.bench.machine, "intadd", 0.0, 1).unwrap();
         let error = learn(&campaign, &mut runner, &store(), plan)
             .unwrap_err()
             .to_string();
@@ -497,7 +462,7 @@ fn nonsense_is_refused() {
     // However small a budget is, it is kept to.
     for budget in 1..8 {
         for selection in [Selection::Active, Selection::Random] {
-            let mut runner = Computed::new(&bench.machine, "intadd", 0.0, 1).unwrap();
+            let mut runner = Computed::new(&t2.bench.machine, "intadd", 0.0, 1).unwrap();
             let learned = learn(&campaign, &mut runner, &store(), &plan(budget, &good, selection)).unwrap();
             assert!(learned.nr_experiments <= budget);
         }

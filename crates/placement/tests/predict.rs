@@ -3,19 +3,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
+mod common;
 
-use threadwise_machine::{CpuId, Machine};
-use threadwise_placement::spec::Precision;
-use threadwise_placement::{
-    Campaign, Layouts, Predictor, Reading, RunError, Runner, Scope, Size, Store, Tree, manifest,
-};
+use common::{Bench, profile, size, store};
+use threadwise_machine::CpuId;
+use threadwise_placement::{Predictor, Reading, RunError, Runner, Size};
 
-const SIZE: Size = Size {
-    roles: 2,
-    instances: 2,
-};
+const SIZE: Size = size(2, 2);
 
 /// How much slower a thread of the first role is for each thread of either role beside it on its core, as a share; and one of
 /// the second.
@@ -53,30 +47,14 @@ impl Runner for ByHand {
 #[test]
 fn predictions_are_those_made_by_hand() {
     // Room for what an experiment's other threads must not be beside.
-    let machine = Machine::load("core:6 pu:3").unwrap();
-    let tree = Tree::new(&machine).unwrap();
-    let scope = Scope::new(&machine, &tree, Scope::DEFAULT).unwrap();
-    let layouts = Layouts::new(&tree, &scope).unwrap();
-    let interrupted = AtomicBool::new(false);
-    let campaign = Campaign {
-        tree: &tree,
-        scope: &scope,
-        layouts: &layouts,
-        size: SIZE,
-        precision: Precision {
-            relative: 0.1,
-            min: 1,
-            max: 1,
-        },
-        seed: 1,
-        interrupted: &interrupted,
-    };
-    let store = Store::open(Path::new(":memory:"), ("a", "a")).unwrap();
-    let experiments = manifest(&tree, &scope, &layouts, (SIZE, Reading::Literal)).unwrap();
-    campaign.run(&experiments, &mut ByHand, &store, |_| {}).unwrap();
-    let tables = campaign.tables(&store).unwrap();
+    let bench = Bench::load("core:6 pu:3");
+    let layouts = bench.layouts();
+    let mut campaign = bench.campaign(&layouts, SIZE);
+    campaign.precision.relative = 0.1;
+    let tables = profile(&campaign, Reading::Literal, &mut ByHand, &store());
     let predicted = |reading, placed: &[u16]| {
-        let mut predictor = Predictor::new(&tables, &tree, &layouts, &scope, (SIZE.roles, reading)).unwrap();
+        let how = (SIZE.roles, reading);
+        let mut predictor = Predictor::new(&tables, &bench.tree, &layouts, &bench.scope, how).unwrap();
         predictor.predict(placed)
     };
     let readings = [Reading::Literal, Reading::ForeignOnly, Reading::Excess];

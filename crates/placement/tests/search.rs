@@ -3,63 +3,26 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
+mod common;
 
+use common::{Bench, profile, size, store};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
-use threadwise_machine::Machine;
 use threadwise_model::sharing::IPFWD_VARIANTS;
-use threadwise_placement::spec::Precision;
 use threadwise_placement::{
-    Assignments, Campaign, Computed, Effort, Error, Experiment, Found, Layouts, Predicted, Predictor,
-    Reading, Sampler, Scope, Size, Store, TOLERANCE, Tables, Tree, best_of_all, manifest, search,
+    Assignments, Computed, Effort, Error, Experiment, Found, Predicted, Predictor, Reading, Sampler, Scope,
+    Size, TOLERANCE, Tables, best_of_all, manifest, search,
 };
 
 const READINGS: [Reading; 3] = [Reading::Literal, Reading::ForeignOnly, Reading::Excess];
 
-struct Case {
-    machine: Machine,
-    tree: Tree,
-    scope: Scope,
-}
-
-impl Case {
-    fn new(machine: Machine) -> Case {
-        let tree = Tree::new(&machine).unwrap();
-        let scope = Scope::new(&machine, &tree, Scope::DEFAULT).unwrap();
-        Case { machine, tree, scope }
-    }
-
-    fn t2() -> Case {
-        Case::new(Machine::load("ultrasparc-t2").unwrap())
-    }
-
-    fn layouts(&self) -> Layouts<'_> {
-        Layouts::new(&self.tree, &self.scope).unwrap()
-    }
-
+impl Bench {
     /// What the model says of a variant of IPFwd.
     fn ipfwd(&self, variant: &str, size: Size) -> Tables {
         let layouts = self.layouts();
-        let campaign = Campaign {
-            tree: &self.tree,
-            scope: &self.scope,
-            layouts: &layouts,
-            size,
-            precision: Precision {
-                relative: 0.01,
-                min: 1,
-                max: 1,
-            },
-            seed: 1,
-            interrupted: &AtomicBool::new(false),
-        };
-        let store = Store::open(Path::new(":memory:"), ("ipfwd", "ipfwd")).unwrap();
+        let campaign = self.campaign(&layouts, size);
         let mut runner = Computed::new(&self.machine, variant, 0.0, 1).unwrap();
-        let experiments = manifest(&self.tree, &self.scope, &layouts, (size, Reading::Literal)).unwrap();
-        campaign.run(&experiments, &mut runner, &store, |_| {}).unwrap();
-        campaign.tables(&store).unwrap()
+        profile(&campaign, Reading::Literal, &mut runner, &store())
     }
 
     /// Any performances from 1 to 2, one in `missing` left out; 0 leaves none out. What runs beside a thread helps it as
@@ -107,10 +70,6 @@ const SMALL: [(&str, &str, Size); 8] = [
     ("package:2 core:2 pu:2", "pu", size(3, 2)),
 ];
 
-const fn size(roles: usize, instances: usize) -> Size {
-    Size { roles, instances }
-}
-
 /// Branch and bound alone, without an assignment to begin with.
 const BRANCH_ONLY: Effort = Effort {
     nr_predictions: 0,
@@ -119,22 +78,22 @@ const BRANCH_ONLY: Effort = Effort {
 };
 
 /// Calls `check` with random tables, one entry in `missing` left out, and the best of all assignments.
-fn on_small(missing: u64, mut check: impl FnMut(&Case, &Tables, (Size, Reading), Option<Predicted>)) {
+fn on_small(missing: u64, mut check: impl FnMut(&Bench, &Tables, (Size, Reading), Option<Predicted>)) {
     let mut random = Pcg64::new(5, 5);
     for (machine, scope, size) in SMALL {
-        let mut case = Case::new(Machine::load(machine).unwrap());
-        case.scope = Scope::new(&case.machine, &case.tree, scope).unwrap();
+        let mut bench = Bench::load(machine);
+        bench.scope = Scope::new(&bench.machine, &bench.tree, scope).unwrap();
         for _ in 0..4 {
-            let tables = case.random(size, missing, &mut random);
+            let tables = bench.random(size, missing, &mut random);
             for reading in READINGS {
-                let layouts = case.layouts();
+                let layouts = bench.layouts();
                 let asked = (size.roles, reading);
                 let mut predictor =
-                    Predictor::new(&tables, &case.tree, &layouts, &case.scope, asked).unwrap();
+                    Predictor::new(&tables, &bench.tree, &layouts, &bench.scope, asked).unwrap();
                 let threads = size.roles * size.instances;
-                let best = best_of_all(&case.tree, &mut predictor, threads, 1).unwrap();
+                let best = best_of_all(&bench.tree, &mut predictor, threads, 1).unwrap();
                 check(
-                    &case,
+                    &bench,
                     &tables,
                     (size, reading),
                     best.into_sorted().into_iter().next(),
@@ -150,7 +109,7 @@ fn is_close(a: f64, b: f64) -> bool {
 
 #[test]
 fn as_good_as_the_best_of_all() {
-    on_small(0, |case, tables, asked, best| {
+    on_small(0, |bench, tables, asked, best| {
         let best = best.unwrap().performance;
         for effort in [
             BRANCH_ONLY,
@@ -159,14 +118,14 @@ fn as_good_as_the_best_of_all() {
                 ..BRANCH_ONLY
             },
         ] {
-            let found = case.search(tables, asked, effort).unwrap();
+            let found = bench.search(tables, asked, effort).unwrap();
             assert!(found.is_proven, "{asked:?}: {found:?}");
             assert!(
                 is_close(found.best.performance, best),
                 "{asked:?}: {found:?}, not {best}"
             );
             assert!(is_close(found.bound, best), "{asked:?}: {found:?}, not {best}");
-            let predicted = case.predict(tables, asked, &found.best.placed);
+            let predicted = bench.predict(tables, asked, &found.best.placed);
             assert!(
                 is_close(predicted, found.best.performance),
                 "{asked:?}: {found:?}"
@@ -178,7 +137,7 @@ fn as_good_as_the_best_of_all() {
 #[test]
 fn the_bound_holds_wherever_the_search_ends() {
     let mut nr_open = 0;
-    on_small(0, |case, tables, asked, best| {
+    on_small(0, |bench, tables, asked, best| {
         let best = best.unwrap().performance;
         for nr_nodes in [0, 1, 10, 100, 1000] {
             let effort = Effort {
@@ -186,7 +145,7 @@ fn the_bound_holds_wherever_the_search_ends() {
                 nr_nodes,
                 seed: 1,
             };
-            let found = case.search(tables, asked, effort).unwrap();
+            let found = bench.search(tables, asked, effort).unwrap();
             assert!(found.nr_nodes <= nr_nodes);
             assert!(
                 found.bound >= best * (1.0 - TOLERANCE),
@@ -208,11 +167,11 @@ fn the_bound_holds_wherever_the_search_ends() {
 #[test]
 fn a_bound_that_takes_company_for_harm_is_broken() {
     let mut nr_broken = 0;
-    on_small(0, |case, tables, asked, best| {
+    on_small(0, |bench, tables, asked, best| {
         let base = |placed: Vec<_>| tables.base(&placed).unwrap();
-        let alone = Assignments::new(&case.tree, asked.0.roles).unwrap().map(base);
+        let alone = Assignments::new(&bench.tree, asked.0.roles).unwrap().map(base);
         let broken = asked.0.instances as f64 * alone.fold(0.0, f64::max);
-        let found = case
+        let found = bench
             .search(
                 tables,
                 asked,
@@ -233,7 +192,7 @@ fn a_bound_that_takes_company_for_harm_is_broken() {
 fn what_cannot_be_predicted_is_not_the_best() {
     let (mut nr_found, mut nr_none) = (0, 0);
     for missing in [2, 4, 10] {
-        on_small(missing, |case, tables, asked, best| {
+        on_small(missing, |bench, tables, asked, best| {
             for effort in [
                 BRANCH_ONLY,
                 Effort {
@@ -241,7 +200,7 @@ fn what_cannot_be_predicted_is_not_the_best() {
                     ..BRANCH_ONLY
                 },
             ] {
-                let found = case.search(tables, asked, effort);
+                let found = bench.search(tables, asked, effort);
                 match (&best, found) {
                     (Some(best), Ok(found)) => {
                         nr_found += 1;
@@ -262,7 +221,7 @@ fn what_cannot_be_predicted_is_not_the_best() {
 
 #[test]
 fn nothing_can_be_searched() {
-    let t2 = Case::t2();
+    let t2 = Bench::t2();
     let search = |size| {
         t2.search(
             &Tables::default(),
@@ -286,7 +245,7 @@ fn nothing_can_be_searched() {
 
 #[test]
 fn equal_effort_gives_equal_results() {
-    let t2 = Case::t2();
+    let t2 = Bench::t2();
     let size = size(3, 11);
     let tables = t2.ipfwd("hash1_L1", size);
     let effort = Effort {
@@ -302,7 +261,7 @@ fn equal_effort_gives_equal_results() {
 
 #[test]
 fn eight_instances_on_the_t2_are_proven() {
-    let t2 = Case::t2();
+    let t2 = Bench::t2();
     let size = size(3, 8);
     let effort = Effort {
         nr_nodes: 20_000_000,
@@ -327,7 +286,7 @@ fn eight_instances_on_the_t2_are_proven() {
 
 #[test]
 fn twenty_one_instances_on_the_t2_come_close_to_the_bound() {
-    let t2 = Case::t2();
+    let t2 = Bench::t2();
     let asked = (size(3, 21), Reading::Excess);
     let tables = t2.ipfwd("intadd", asked.0);
     let found = t2
@@ -354,7 +313,7 @@ fn twenty_one_instances_on_the_t2_come_close_to_the_bound() {
 
 #[test]
 fn sixteen_instances_of_four_threads_stay_below_the_bound() {
-    let t2 = Case::t2();
+    let t2 = Bench::t2();
     let asked = (size(4, 16), Reading::Excess);
     let tables = t2.random(asked.0, 0, &mut Pcg64::new(1, 1));
     let effort = Effort {

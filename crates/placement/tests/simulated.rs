@@ -3,16 +3,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
+mod common;
 
+use common::{Bench, profile, size, store};
 use rand_pcg::Pcg64;
 use threadwise_machine::{CpuId, Machine};
 use threadwise_model::sharing;
-use threadwise_placement::spec::Precision;
 use threadwise_placement::{
-    Assignments, Campaign, Evaluation, Layouts, Predictor, Reading, RunError, Runner, Scope, Simulated, Size,
-    Store, Tree, deal, evaluate, manifest,
+    Assignments, Evaluation, Predictor, Reading, RunError, Runner, Simulated, deal, evaluate,
 };
 
 fn t2() -> Machine {
@@ -43,43 +41,25 @@ impl Runner for Inverse {
 
 /// Profiles with one runner, then measures all assignments of two instances, of `every` so manieth, with another.
 fn study(
-    machine: &Machine,
+    bench: &Bench,
     (profiler, runner): (&mut dyn Runner, &mut dyn Runner),
     roles: usize,
     every: usize,
 ) -> Evaluation {
-    let tree = Tree::new(machine).unwrap();
-    let scope = Scope::new(machine, &tree, Scope::DEFAULT).unwrap();
-    let layouts = Layouts::new(&tree, &scope).unwrap();
-    let interrupted = AtomicBool::new(false);
-    let campaign = Campaign {
-        tree: &tree,
-        scope: &scope,
-        layouts: &layouts,
-        size: Size { roles, instances: 2 },
-        precision: Precision {
-            relative: 0.01,
-            min: 1,
-            max: 1,
-        },
-        seed: 1,
-        interrupted: &interrupted,
-    };
-    let sample: Vec<_> = Assignments::new(&tree, 2 * roles)
+    let layouts = bench.layouts();
+    let campaign = bench.campaign(&layouts, size(roles, 2));
+    let sample: Vec<_> = Assignments::new(&bench.tree, 2 * roles)
         .unwrap()
         .step_by(every)
         .collect();
     let mut random = Pcg64::new(1, 1);
     let balanced: Vec<_> = (0..20)
-        .map(|_| deal(&tree, 2 * roles, &mut random).unwrap())
+        .map(|_| deal(&bench.tree, 2 * roles, &mut random).unwrap())
         .collect();
-    let store = Store::open(Path::new(":memory:"), ("x", "x")).unwrap();
-    let how = (campaign.size, Reading::default());
-    let experiments = manifest(&tree, &scope, &layouts, how).unwrap();
-    campaign.run(&experiments, profiler, &store, |_| {}).unwrap();
-    let tables = campaign.tables(&store).unwrap();
-    let mut predictor =
-        Predictor::new(&tables, &tree, &layouts, &scope, (roles, Reading::default())).unwrap();
+    let store = store();
+    let tables = profile(&campaign, Reading::default(), profiler, &store);
+    let how = (roles, Reading::default());
+    let mut predictor = Predictor::new(&tables, &bench.tree, &layouts, &bench.scope, how).unwrap();
     evaluate(&campaign, &mut predictor, (&sample, &balanced), runner, &store).unwrap()
 }
 
@@ -90,10 +70,11 @@ fn is_as_good_as_the_paper(it: &Evaluation) -> bool {
 
 #[test]
 fn the_choice_is_as_good_as_the_papers() {
-    let new = |variant| Simulated::new(&t2(), variant, 1).unwrap();
+    let bench = Bench::t2();
+    let new = |variant| Simulated::new(&bench.machine, variant, 1).unwrap();
     // One that computes and one that waits for memory; every assignment of all nine is `threadwise place evaluate`'s.
     for variant in ["intadd", "hashN_Mem"] {
-        let it = study(&t2(), (&mut new(variant), &mut new(variant)), 3, 8);
+        let it = study(&bench, (&mut new(variant), &mut new(variant)), 3, 8);
         assert_eq!(it.nr_assignments, 1526usize.div_ceil(8));
         assert!(is_as_good_as_the_paper(&it), "{variant}: {it:?}");
         // That shows something: most assignments lose much more.
@@ -101,7 +82,7 @@ fn the_choice_is_as_good_as_the_papers() {
         assert!(it.rank_correlation > 0.8, "{variant}: {it:?}");
     }
     // It is seen when the tables say something else than what is true.
-    let it = study(&t2(), (&mut Inverse(new("intadd")), &mut new("intadd")), 3, 8);
+    let it = study(&bench, (&mut Inverse(new("intadd")), &mut new("intadd")), 3, 8);
     assert!(!is_as_good_as_the_paper(&it), "{it:?}");
 }
 
@@ -110,10 +91,10 @@ fn pipelines_of_any_length_are_run() {
     // R, two that process, and T, on a machine whose cores gain 24 % with a second hardware thread.
     let mut program = sharing::ipfwd("hash1_L1").unwrap();
     program.stages.insert(1, program.stages[1].clone());
-    let machine = Machine::load("core:8 pu:2").unwrap();
-    let new = || Simulated::with_program(&machine, &program, 1).unwrap();
+    let bench = Bench::load("core:8 pu:2");
+    let new = || Simulated::with_program(&bench.machine, &program, 1).unwrap();
     assert_eq!(new().nr_roles(), 4);
-    let it = study(&machine, (&mut new(), &mut new()), 4, 1);
+    let it = study(&bench, (&mut new(), &mut new()), 4, 1);
     assert!(is_as_good_as_the_paper(&it), "{it:?}");
     assert!(it.naive_mean > 0.05, "{it:?}");
 }

@@ -3,46 +3,22 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
+mod common;
 
+use std::collections::BTreeSet;
+
+use common::{Bench, profile, size, store};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
-use threadwise_machine::Machine;
 use threadwise_model::sharing::IPFWD_VARIANTS;
-use threadwise_placement::spec::Precision;
 use threadwise_placement::{
-    Assignments, Campaign, Computed, Evaluation, Experiment, Layouts, Leaf, Predicted, Predictor, Reading,
-    Runner, Sampler, Scope, Size, Store, Tables, Tree, best_of_all, count, deal, evaluate, manifest,
+    Assignments, Computed, Evaluation, Experiment, Leaf, Predicted, Predictor, Reading, Runner, Sampler,
+    Tables, best_of_all, count, deal, evaluate, manifest,
 };
 
 const ROLES: usize = 3;
 
 const READINGS: [Reading; 3] = [Reading::Literal, Reading::ForeignOnly, Reading::Excess];
-
-struct T2 {
-    machine: Machine,
-    tree: Tree,
-    scope: Scope,
-}
-
-impl T2 {
-    fn new() -> T2 {
-        let machine = Machine::load("ultrasparc-t2").unwrap();
-        let tree = Tree::new(&machine).unwrap();
-        let scope = Scope::new(&machine, &tree, Scope::DEFAULT).unwrap();
-        T2 { machine, tree, scope }
-    }
-}
-
-fn exact() -> Precision {
-    Precision {
-        relative: 0.01,
-        min: 1,
-        max: 1,
-    }
-}
 
 /// Profiles with noise as the paper's runs hardly had, then measures the sample.
 fn study(
@@ -51,26 +27,12 @@ fn study(
     sample: &[Vec<Leaf>],
     balanced: &[Vec<Leaf>],
 ) -> [Evaluation; 3] {
-    let t2 = T2::new();
-    let layouts = Layouts::new(&t2.tree, &t2.scope).unwrap();
-    let interrupted = AtomicBool::new(false);
-    let campaign = Campaign {
-        tree: &t2.tree,
-        scope: &t2.scope,
-        layouts: &layouts,
-        size: Size {
-            roles: ROLES,
-            instances,
-        },
-        precision: exact(),
-        seed: 1,
-        interrupted: &interrupted,
-    };
-    let store = Store::open(Path::new(":memory:"), ("ipfwd", "ipfwd")).unwrap();
+    let t2 = Bench::t2();
+    let layouts = t2.layouts();
+    let campaign = t2.campaign(&layouts, size(ROLES, instances));
+    let store = store();
     let mut runner = Computed::new(&t2.machine, variant, 0.002, seed).unwrap();
-    let experiments = manifest(&t2.tree, &t2.scope, &layouts, (campaign.size, Reading::Literal)).unwrap();
-    campaign.run(&experiments, &mut runner, &store, |_| {}).unwrap();
-    let tables = campaign.tables(&store).unwrap();
+    let tables = profile(&campaign, Reading::Literal, &mut runner, &store);
     READINGS.map(|reading| {
         let mut predictor = Predictor::new(&tables, &t2.tree, &layouts, &t2.scope, (ROLES, reading)).unwrap();
         evaluate(&campaign, &mut predictor, (sample, balanced), &mut runner, &store).unwrap()
@@ -103,7 +65,7 @@ fn check(variant: &str, [literal, foreign_only, excess]: &[Evaluation; 3]) {
 
 #[test]
 fn all_assignments_of_six_threads() {
-    let t2 = T2::new();
+    let t2 = Bench::t2();
     let sample: Vec<_> = Assignments::new(&t2.tree, 6).unwrap().collect();
     assert_eq!(sample.len(), 1526);
     let balanced = vec![deal(&t2.tree, 6, &mut Pcg64::new(1, 1)).unwrap()];
@@ -116,14 +78,9 @@ fn all_assignments_of_six_threads() {
 /// loses 3.8 %. Seeds of which a choice by prediction alone takes that one are among these.
 #[test]
 fn classes_that_tie_are_told_apart() {
-    let t2 = T2::new();
-    let layouts = Layouts::new(&t2.tree, &t2.scope).unwrap();
-    let size = Size {
-        roles: ROLES,
-        instances: 2,
-    };
-    let experiments = manifest(&t2.tree, &t2.scope, &layouts, (size, Reading::Literal)).unwrap();
-    let interrupted = AtomicBool::new(false);
+    let t2 = Bench::t2();
+    let layouts = t2.layouts();
+    let campaign = t2.campaign(&layouts, size(ROLES, 2));
     let mut nr_lost_by_prediction_alone = 0;
     for variant in IPFWD_VARIANTS {
         let truth = |placed: &[Leaf]| {
@@ -137,19 +94,9 @@ fn classes_that_tie_are_told_apart() {
             .map(|placed| truth(&placed));
         let best = best.fold(0.0, f64::max);
         for seed in 1..=8 {
-            let campaign = Campaign {
-                tree: &t2.tree,
-                scope: &t2.scope,
-                layouts: &layouts,
-                size,
-                precision: exact(),
-                seed: 1,
-                interrupted: &interrupted,
-            };
-            let store = Store::open(Path::new(":memory:"), ("ipfwd", "ipfwd")).unwrap();
+            let store = store();
             let mut runner = Computed::new(&t2.machine, variant, 0.002, seed).unwrap();
-            campaign.run(&experiments, &mut runner, &store, |_| {}).unwrap();
-            let tables = campaign.tables(&store).unwrap();
+            let tables = profile(&campaign, Reading::Literal, &mut runner, &store);
             let how = (ROLES, Reading::Excess);
             let mut predictor = Predictor::new(&tables, &t2.tree, &layouts, &t2.scope, how).unwrap();
             let plain = best_of_all(&t2.tree, &mut predictor, 6, 5).unwrap().into_sorted();
@@ -176,7 +123,7 @@ fn classes_that_tie_are_told_apart() {
 
 #[test]
 fn a_thousand_assignments_of_24_threads() {
-    let t2 = T2::new();
+    let t2 = Bench::t2();
     let mut random = Pcg64::new(1, 1);
     let mut sampler = Sampler::new(&t2.tree, 24).unwrap();
     let sample: Vec<_> = (0..1000).map(|_| sampler.draw(&mut random)).collect();
@@ -190,17 +137,12 @@ fn a_thousand_assignments_of_24_threads() {
 
 #[test]
 fn the_manifest_has_the_entries_of_the_table() {
-    let t2 = T2::new();
-    let layouts = Layouts::new(&t2.tree, &t2.scope).unwrap();
+    let t2 = Bench::t2();
+    let layouts = t2.layouts();
     // As many instances as fill a core reach every entry.
     for (roles, instances) in [(2, 8), (3, 8), (4, 8)] {
-        let experiments = manifest(
-            &t2.tree,
-            &t2.scope,
-            &layouts,
-            (Size { roles, instances }, Reading::Literal),
-        )
-        .unwrap();
+        let how = (size(roles, instances), Reading::Literal);
+        let experiments = manifest(&t2.tree, &t2.scope, &layouts, how).unwrap();
         let counts = count(&t2.tree, &t2.scope, roles, 1).unwrap();
         assert_eq!(
             experiments.len().to_string(),
@@ -210,39 +152,17 @@ fn the_manifest_has_the_entries_of_the_table() {
             assert_eq!(*experiment, experiment.to_string().parse().unwrap());
         }
     }
-    let two = manifest(
-        &t2.tree,
-        &t2.scope,
-        &layouts,
-        (
-            Size {
-                roles: ROLES,
-                instances: 2,
-            },
-            Reading::Literal,
-        ),
-    )
-    .unwrap();
+    let how = (size(ROLES, 2), Reading::Literal);
+    let two = manifest(&t2.tree, &t2.scope, &layouts, how).unwrap();
     assert_eq!(two.len(), 11 + 300);
 }
 
 #[test]
 fn settings_isolate_the_target() {
-    let t2 = T2::new();
-    let layouts = Layouts::new(&t2.tree, &t2.scope).unwrap();
-    let experiments = manifest(
-        &t2.tree,
-        &t2.scope,
-        &layouts,
-        (
-            Size {
-                roles: ROLES,
-                instances: 8,
-            },
-            Reading::Literal,
-        ),
-    )
-    .unwrap();
+    let t2 = Bench::t2();
+    let layouts = t2.layouts();
+    let how = (size(ROLES, 8), Reading::Literal);
+    let experiments = manifest(&t2.tree, &t2.scope, &layouts, how).unwrap();
     let mut nr_set = 0;
     for experiment in &experiments {
         let Experiment::Beside(beside) = experiment else {
@@ -302,13 +222,10 @@ fn random_tables(experiments: &[Experiment], missing: u64) -> Tables {
 #[test]
 fn what_differs_is_all_that_is_computed() {
     // A predictor that has seen other assignments says what a new one says.
-    let t2 = T2::new();
-    let layouts = Layouts::new(&t2.tree, &t2.scope).unwrap();
-    let size = Size {
-        roles: ROLES,
-        instances: 8,
-    };
-    let experiments = manifest(&t2.tree, &t2.scope, &layouts, (size, Reading::Literal)).unwrap();
+    let t2 = Bench::t2();
+    let layouts = t2.layouts();
+    let how = (size(ROLES, 8), Reading::Literal);
+    let experiments = manifest(&t2.tree, &t2.scope, &layouts, how).unwrap();
     let tables = random_tables(&experiments, u64::MAX);
     let mut sampler = Sampler::new(&t2.tree, 24).unwrap();
     let mut random = Pcg64::new(4, 4);
@@ -340,18 +257,16 @@ fn what_is_predicted_together_is_what_is_predicted_alone() {
         ("amp-8", 2, 2),
         ("core:3 pu:4", 4, 1),
     ] {
-        let machine = Machine::load(source).unwrap();
-        let tree = Tree::new(&machine).unwrap();
-        let scope = Scope::new(&machine, &tree, Scope::DEFAULT).unwrap();
-        let layouts = Layouts::new(&tree, &scope).unwrap();
-        let size = Size { roles, instances };
-        let experiments = manifest(&tree, &scope, &layouts, (size, Reading::Literal)).unwrap();
+        let bench = Bench::load(source);
+        let (tree, scope, layouts) = (&bench.tree, &bench.scope, bench.layouts());
+        let how = (size(roles, instances), Reading::Literal);
+        let experiments = manifest(tree, scope, &layouts, how).unwrap();
         let tables = random_tables(&experiments, 20);
         for reading in READINGS {
-            let new = || Predictor::new(&tables, &tree, &layouts, &scope, (roles, reading)).unwrap();
+            let new = || Predictor::new(&tables, tree, &layouts, scope, (roles, reading)).unwrap();
             let (mut together, mut alone) = (new(), new());
-            let mut assignments = Assignments::new(&tree, roles * instances).unwrap();
-            let mut listed = Assignments::new(&tree, roles * instances).unwrap();
+            let mut assignments = Assignments::new(tree, roles * instances).unwrap();
+            let mut listed = Assignments::new(tree, roles * instances).unwrap();
             let mut nr_known = 0;
             while let Some(first) = assignments.advance_all_but_last() {
                 let (placed, places) = (assignments.current(), assignments.last_places());
