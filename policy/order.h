@@ -259,6 +259,21 @@ static inline u64 tw_slice(bool others_wait, const struct tw_tunables *tun)
 	return others_wait || tun->slice_ns > TW_SLICE_ALONE_NS ? tun->slice_ns : TW_SLICE_ALONE_NS;
 }
 
+/*
+ * How long a task of this weight goes on that was compared with the best of those that wait, which is due in
+ * due_ns of its vtime (tw_due_in()): until about then, unless the timer finds somebody who is due sooner. A
+ * senior program goes on for long beside those whose turn comes later.
+ */
+static inline u64 tw_slice_beside(u64 due_ns, u32 weight, const struct tw_tunables *tun)
+{
+	u64 most_ns = tw_slice(false, tun);
+	u64 in_ns = due_ns * weight / TW_WEIGHT_ONE;
+
+	if (in_ns < tun->slice_ns)
+		return tun->slice_ns;
+	return in_ns < most_ns ? in_ns : most_ns;
+}
+
 /* The position of a waiting task in its queue. */
 static inline u64 tw_key(const struct tw_task *task, const struct tw_tunables *tun)
 {

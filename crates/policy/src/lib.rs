@@ -69,6 +69,7 @@ mod ffi {
             tun: &Tunables,
         ) -> u64;
         pub safe fn tw_native_slice(others_wait: u32, tun: &Tunables) -> u64;
+        pub safe fn tw_native_slice_beside(due_ns: u64, weight: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_boost(boost_ns: u64, nr_waiting: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_key(task: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_goes_first(task: &Task, other: &Task, tun: &Tunables) -> u32;
@@ -448,6 +449,12 @@ impl Tunables {
     /// How long a task runs before those who wait are considered, in nanoseconds.
     pub fn slice(&self, others_wait: bool) -> u64 {
         ffi::tw_native_slice(u32::from(others_wait), self)
+    }
+
+    /// How long a task of this weight goes on beside waiting ones, the best of which is due in `due_ns` of its vtime, in
+    /// nanoseconds.
+    pub fn slice_beside(&self, due_ns: u64, weight: u32) -> u64 {
+        ffi::tw_native_slice_beside(due_ns, weight, self)
     }
 
     /// For how many nanoseconds of vtime a task may go on beside a waiting one.

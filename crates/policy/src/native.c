@@ -154,6 +154,11 @@ u64 tw_native_slice(u32 others_wait, const struct tw_tunables *tun)
 	return tw_slice(others_wait, tun);
 }
 
+u64 tw_native_slice_beside(u64 due_ns, u32 weight, const struct tw_tunables *tun)
+{
+	return tw_slice_beside(due_ns, weight, tun);
+}
+
 u64 tw_native_boost(u64 boost_ns, u32 nr_waiting, const struct tw_tunables *tun)
 {
 	return tw_boost(boost_ns, nr_waiting, tun);

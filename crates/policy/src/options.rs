@@ -20,7 +20,8 @@ pub struct TunableOptions {
     #[arg(long, default_value_t = USUAL.rotate_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(100..=1_000_000))]
     pub rotate_us: u64,
 
-    /// How far ahead the tasks of the senior parallel program are placed, in microseconds; less where many wait
+    /// How far ahead the tasks of the senior parallel program are placed, in microseconds; less where many wait. With no
+    /// more than a turn, its threads make way one by one before the turn is over, and wait for each other
     #[arg(long, default_value_t = USUAL.senior_boost_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(0..=400_000))]
     pub senior_boost_us: u64,
 
@@ -37,13 +38,13 @@ const USUAL: TunableOptions = TunableOptions {
     serial_threshold: 2,
     slice_us: 1_000,
     rotate_us: 1_000,
-    senior_boost_us: 100_000,
+    senior_boost_us: 150_000,
     senior_turn_us: 100_000,
     serial_boost_us: 200_000,
 };
 
 /// How far vtimes may lie apart, in senior boosts: juniors fall behind by one, and a few programs may share a CPU.
-const LAG_BOOSTS: u64 = 4;
+const LAG_BOOSTS: u64 = 3;
 
 /// The least lag, where the boost is small.
 const LAG_NS: u64 = 100_000_000;

@@ -9,8 +9,13 @@ use threadwise_policy::{
 
 const MS: u64 = 1_000_000;
 
+/// Round numbers; what holds does so for any, and the defaults are nobody's promise.
 fn tunables() -> Tunables {
-    Tunables::default()
+    Tunables {
+        senior_boost_ns: 100 * MS,
+        vtime_lag_ns: 400 * MS,
+        ..Tunables::default()
+    }
 }
 
 /// A task that nobody waits beside.
@@ -427,6 +432,27 @@ fn who_is_alone_does_not_go_before_all_that_wait_elsewhere() {
 #[test]
 fn who_is_alone_is_left_alone() {
     assert_eq!((tunables().slice(true), tunables().slice(false)), (MS, 20 * MS));
+    // Beside others until they are due, which is later for who is heavier; looked at neither all the time nor never.
+    for (due_ns, weight, slice_ns) in [
+        (0, 100, MS),
+        (MS / 2, 100, MS),
+        (7 * MS, 100, 7 * MS),
+        (7 * MS, 200, 14 * MS),
+        (7 * MS, 50, 3 * MS + MS / 2),
+        (7 * MS, 1, MS),
+        (2_000 * MS, 10_000, 20 * MS),
+    ] {
+        assert_eq!(
+            tunables().slice_beside(due_ns, weight),
+            slice_ns,
+            "{due_ns} {weight}"
+        );
+    }
+    let longer = Tunables {
+        slice_ns: 50 * MS,
+        ..tunables()
+    };
+    assert_eq!(longer.slice_beside(30 * MS, 100), 50 * MS);
 }
 
 #[test]

@@ -80,8 +80,11 @@ fn name(kind: u64) -> Result<&'static str> {
         (bpf_intf::tw_decision_kind_TW_DECISION_KEY, "tw_key"),
         (bpf_intf::tw_decision_kind_TW_DECISION_GOES_FIRST, "tw_goes_first"),
         (bpf_intf::tw_decision_kind_TW_DECISION_PREEMPTS, "tw_preempts"),
-        (bpf_intf::tw_decision_kind_TW_DECISION_YIELDS, "tw_yields"),
         (bpf_intf::tw_decision_kind_TW_DECISION_DUE_IN, "tw_due_in"),
+        (
+            bpf_intf::tw_decision_kind_TW_DECISION_SLICE_BESIDE,
+            "tw_slice_beside",
+        ),
         (bpf_intf::tw_decision_kind_TW_DECISION_MAKES_ROOM, "tw_makes_room"),
         (bpf_intf::tw_decision_kind_TW_DECISION_CLOCK, "tw_clock"),
     ];

@@ -98,10 +98,10 @@ enum tw_decision_kind {
 	TW_DECISION_GOES_FIRST,
 	/* tw_preempts: the waking task, the running one. */
 	TW_DECISION_PREEMPTS,
-	/* tw_yields: the running task, the waiting one. */
-	TW_DECISION_YIELDS,
-	/* tw_due_in: the same. */
+	/* tw_due_in: the running task, the waiting one. */
 	TW_DECISION_DUE_IN,
+	/* tw_slice_beside: in how long the waiting one is due, the running one's weight. */
+	TW_DECISION_SLICE_BESIDE,
 	/* tw_makes_room: the running task, whether it and the waiting one are bound. */
 	TW_DECISION_MAKES_ROOM,
 	/* tw_clock: now, the running task, whether others wait. */

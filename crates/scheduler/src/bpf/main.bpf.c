@@ -242,33 +242,55 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 
 /*
  * Of two CPUs' queues, `own` and `other` (or -1), the one whose first task comes first and before prev, or
- * -1. A task that may run here only has no other chance than this.
+ * -1; then prev may go on for `due_ns`, if somebody waits there. A task that may run here only has no other
+ * chance than this.
  */
-static s32 queue_before(struct task_struct *prev, struct tw_task *task, s32 own, s32 other)
+static s32 queue_before(struct task_struct *prev, struct tw_task *task, s32 own, s32 other, u64 *due_ns)
 {
 	struct task_struct *mine = __COMPAT_scx_bpf_dsq_peek(own);
 	struct task_struct *theirs = other < 0 ? NULL : __COMPAT_scx_bpf_dsq_peek(other);
-	struct tw_task my_first = {}, their_first = {};
+	struct tw_task first = {}, their_first = {};
+	s32 from = own;
 
+	*due_ns = 0;
 	if (theirs && !bpf_cpumask_test_cpu(own, theirs->cpus_ptr))
 		theirs = NULL;
 	if (mine && makes_room(task, prev->nr_cpus_allowed == 1, mine->nr_cpus_allowed == 1))
 		return own;
-	if (mine && !look_at_waiting(mine, own, &my_first))
+	if (mine && !look_at_waiting(mine, own, &first))
 		return -1;
 	if (theirs && !look_at_waiting(theirs, other, &their_first))
 		return -1;
 	/* One of these may have become senior in its place. */
 	if (task->class == TW_CLASS_SENIOR)
 		task->class = class_of(prev);
-	if (mine && (!theirs || !goes_first(&their_first, &my_first)) && yields(task, &my_first))
-		return own;
-	if (theirs && yields(task, &their_first))
-		return other;
+	if (theirs && (!mine || goes_first(&their_first, &first))) {
+		first = their_first;
+		from = other;
+	}
+	if (mine || theirs) {
+		*due_ns = due_in(task, &first);
+		if (!*due_ns)
+			return from;
+	}
 	/* It goes on waiting here; a CPU may have gone idle without seeing it. */
 	if (mine)
 		kick_idle_for(mine);
 	return -1;
+}
+
+/* How long a task goes on that was looked at beside the best of some that wait, due in so long, or 0: none.
+ */
+static u64 slice_beside(const struct task_struct *p, const struct task_ctx *tctx, u64 due_ns)
+{
+	u32 weight = weight_of(p, &tctx->in);
+	u64 slice_ns;
+
+	if (!due_ns || nr_faster)
+		return free_slice();
+	slice_ns = tw_slice_beside(due_ns, weight, tun());
+	record(TW_DECISION_SLICE_BESIDE, slice_ns, due_ns, weight);
+	return slice_ns;
 }
 
 /* A CPU has nothing to run: it takes what waits, its own first. */
@@ -303,6 +325,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	struct tw_task task;
 	bool taken;
 	s32 from, better, called_to;
+	u64 due_ns;
 
 	if (!cctx || fault == TW_FAULT_STALL)
 		return;
@@ -344,7 +367,8 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
-	from = queue_before(prev, &task, cpu, next_queued_cpu(&cctx->cursor, cpu));
+	from = queue_before(prev, &task, cpu, next_queued_cpu(&cctx->cursor, cpu), &due_ns);
+	follow_senior();
 	if (from >= 0 && scx_bpf_dsq_move_to_local(from, SCX_ENQ_IMMED)) {
 		/* With a slice left it would stay at the head of the local queue. */
 		scx_bpf_task_set_slice(prev, 0);
@@ -354,7 +378,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	unmark_if_empty(cpu);
 	count(cctx, TW_STAT_KEPT);
-	scx_bpf_task_set_slice(prev, free_slice());
+	scx_bpf_task_set_slice(prev, slice_beside(prev, tctx, due_ns));
 	if (nr_faster)
 		give_turn(cpu, &task);
 }

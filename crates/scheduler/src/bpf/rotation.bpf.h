@@ -11,8 +11,11 @@
 
 #include "state.bpf.h"
 
-/* The longest time between two looks, unless rotate_ns is longer. */
-#define TW_ROTATION_MAX_NS (4ULL * 1000 * 1000)
+/*
+ * The longest time between two looks, unless rotate_ns is longer. Each CPU looks at its own queue when its
+ * first task is due; the timer is for those that wait elsewhere, and costs the CPU on which it runs.
+ */
+#define TW_ROTATION_MAX_NS (8ULL * 1000 * 1000)
 
 /* Queues and CPUs that one expiry looks at, at most. */
 #define TW_ROTATION_QUEUES 4
@@ -53,6 +56,8 @@ static struct {
 	u32 kicks;
 	/* When it looks again, in nanoseconds. */
 	u64 in_ns;
+	/* The senior program when it looked last. */
+	u32 senior;
 } rotation_state;
 
 /* Whether the timer runs, until when, and the key of whom it looks after. Who is queued before that has it
@@ -175,6 +180,23 @@ static void arm_rotation(u64 key)
 	tasks_wait = true;
 }
 
+/*
+ * A task was looked at. If its program, or another, has become senior since the timer looked, that looks at
+ * once and has all CPUs go over to it: threads that meet each other get on only while all of them run.
+ */
+static void follow_senior(void)
+{
+	u32 zero = 0;
+	struct rotation *rotation;
+
+	if (!senior_tgid || senior_tgid == rotation_state.senior || !rotation_armed ||
+	    !tw_before(scx_bpf_now(), armed_until))
+		return;
+	rotation = bpf_map_lookup_elem(&rotations, &zero);
+	if (rotation)
+		start_timer(rotation, armed_key, 0);
+}
+
 /* Looks at some of the queues that may hold something, once at each. */
 static void look_at_queues(void)
 {
@@ -194,7 +216,6 @@ static void look_at_queues(void)
 
 static int rotate(void *map, u32 *zero, struct rotation *rotation)
 {
-	u32 senior = senior_tgid;
 	u64 in_ns;
 
 	/* Who is queued from here on arms the timer again. */
@@ -208,8 +229,9 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	look_at_queues();
 	if (rotation_state.queue >= 0) {
 		/* The program that is senior now takes all its CPUs at once. */
-		if (senior != senior_tgid)
+		if (rotation_state.senior != senior_tgid)
 			rotation_state.kicks = nr_cpus;
+		rotation_state.senior = senior_tgid;
 		bpf_rcu_read_lock();
 		rotate_for_first();
 		bpf_rcu_read_unlock();

@@ -399,15 +399,6 @@ __noinline bool preempts(const struct tw_task *waking __arg_nonnull,
 	return answer;
 }
 
-__noinline bool yields(const struct tw_task *running __arg_nonnull,
-		       const struct tw_task *waiting __arg_nonnull)
-{
-	bool answer = tw_yields(running, waiting, tun());
-
-	record(TW_DECISION_YIELDS, answer, task_in(running), task_in(waiting));
-	return answer;
-}
-
 __noinline u64 due_in(const struct tw_task *running __arg_nonnull,
 		      const struct tw_task *waiting __arg_nonnull)
 {

@@ -18,7 +18,7 @@ use crate::scheduler::{Enqueue, Scheduler};
 const ROTATION_QUEUES: usize = 4;
 const ROTATION_CPUS: usize = 16;
 /// The longest time between two looks (`TW_ROTATION_MAX_NS`).
-const ROTATION_MAX_NS: Ns = 4_000_000;
+const ROTATION_MAX_NS: Ns = 8_000_000;
 /// Faster CPUs that one decision looks at (`TW_FASTER_SCAN`).
 const FASTER_SCAN: usize = 16;
 /// Idle CPUs that one wake-up looks at (`TW_IDLE_SCAN`).
@@ -52,6 +52,8 @@ struct Rotation {
     marked: bool,
     kicks: usize,
     in_ns: Ns,
+    /// The senior program when it looked last.
+    senior: Option<usize>,
     /// The foremost of those that may run elsewhere, and its queue.
     first: Option<(Task, CpuIndex)>,
 }
@@ -496,7 +498,8 @@ impl Threadwise {
         }
     }
 
-    /// Of two CPUs' queues the one whose first task comes first and before the running one.
+    /// Of two CPUs' queues the one whose first task comes first and before the running one; or for how long that may go on
+    /// beside them, if somebody waits there.
     fn queue_before(
         &mut self,
         kernel: &mut Kernel,
@@ -504,35 +507,32 @@ impl Threadwise {
         task: &mut Task,
         own: CpuIndex,
         other: Option<CpuIndex>,
-    ) -> Option<CpuIndex> {
+    ) -> Result<CpuIndex, Option<Ns>> {
         let mine = self.first_of(kernel, own);
         let theirs = other
             .and_then(|other| Some((other, self.first_of(kernel, other)?)))
             .filter(|&(_, first)| kernel.may_run(first, own));
         let is_bound = |kernel: &Kernel, task: TaskIndex| kernel.tasks[task].bound_to.is_some();
         if mine.is_some_and(|mine| makes_room(task, is_bound(kernel, prev), is_bound(kernel, mine))) {
-            return Some(own);
+            return Ok(own);
         }
-        let my_first = mine.map(|mine| self.look_at_waiting(kernel, mine, own));
+        let my_first = mine.map(|mine| (own, self.look_at_waiting(kernel, mine, own)));
         let their_first = theirs.map(|(other, first)| (other, self.look_at_waiting(kernel, first, other)));
         if task.class == Class::Senior {
             task.class = self.class_of(kernel, prev);
         }
-        let goes_first = |other: &Option<(CpuIndex, Task)>, mine: &Task| {
-            other
-                .as_ref()
-                .is_some_and(|(_, first)| self.tun.goes_first(first, mine))
-        };
-        if my_first.is_some_and(|mine| !goes_first(&their_first, &mine) && self.tun.yields(task, &mine)) {
-            return Some(own);
-        }
-        if let Some((other, _)) = their_first.filter(|(_, first)| self.tun.yields(task, first)) {
-            return Some(other);
+        let theirs_goes_first = my_first
+            .zip(their_first)
+            .is_some_and(|((_, mine), (_, theirs))| self.tun.goes_first(&theirs, &mine));
+        let first = my_first.filter(|_| !theirs_goes_first).or(their_first);
+        let due_in = first.map(|(from, first)| (from, self.tun.due_in(task, &first)));
+        if let Some((from, 0)) = due_in {
+            return Ok(from);
         }
         if let Some(mine) = mine {
             Self::kick_idle_for(kernel, mine);
         }
-        None
+        Err(due_in.map(|(_, in_ns)| in_ns))
     }
 
     fn start_rotation(&mut self, kernel: &mut Kernel, key: u64, in_ns: Ns) {
@@ -549,6 +549,17 @@ impl Threadwise {
         let is_sooner = kernel.now + self.tun.rotate_ns < self.rotation.armed_until;
         if !self.rotation.armed || (is_before && is_sooner) {
             self.start_rotation(kernel, key, self.tun.rotate_ns);
+        }
+    }
+
+    /// Has the timer look at once if a program has become senior since it looked.
+    fn follow_senior(&mut self, kernel: &mut Kernel) {
+        if self.senior.is_some()
+            && self.senior != self.rotation.senior
+            && self.rotation.armed
+            && kernel.now < self.rotation.armed_until
+        {
+            self.start_rotation(kernel, self.rotation.armed_key, 0);
         }
     }
 
@@ -760,12 +771,19 @@ impl Scheduler for Threadwise {
             return self.dispatch_idle(kernel, cpu);
         }
         let other = self.next_queued(kernel.cpus.len(), cpu);
-        let from = self.queue_before(kernel, prev, &mut task, cpu, other);
-        if from.is_some_and(|from| kernel.move_to_local(cpu, self.queues + from)) {
+        let before = self.queue_before(kernel, prev, &mut task, cpu, other);
+        self.follow_senior(kernel);
+        if before.is_ok_and(|from| kernel.move_to_local(cpu, self.queues + from)) {
             return;
         }
         self.unmark_if_empty(kernel, cpu);
-        kernel.set_slice(prev, self.free_slice());
+        let slice = match before {
+            Err(Some(due_ns)) if self.faster.is_empty() => {
+                self.tun.slice_beside(due_ns, kernel.tasks[prev].weight)
+            }
+            _ => self.free_slice(),
+        };
+        kernel.set_slice(prev, slice);
         if self.faster.contains(&cpu) {
             self.call_from_slower(kernel, cpu, Some(&task));
         }
@@ -787,7 +805,6 @@ impl Scheduler for Threadwise {
     }
 
     fn timer(&mut self, kernel: &mut Kernel) {
-        let senior = self.senior;
         self.rotation.armed = false;
         self.rotation.waiting = false;
         self.rotation.marked = false;
@@ -796,9 +813,10 @@ impl Scheduler for Threadwise {
         self.rotation.in_ns = ROTATION_MAX_NS;
         self.look_at_queues(kernel);
         if let Some((task, queue)) = self.rotation.first {
-            if senior != self.senior {
+            if self.rotation.senior != self.senior {
                 self.rotation.kicks = kernel.cpus.len();
             }
+            self.rotation.senior = self.senior;
             self.rotate_for_first(kernel, &task, queue);
         }
         self.rotation.nr_empty = if self.rotation.waiting {
