@@ -38,13 +38,13 @@ const USUAL: TunableOptions = TunableOptions {
     serial_threshold: 2,
     slice_us: 1_000,
     rotate_us: 1_000,
-    senior_boost_us: 150_000,
-    senior_turn_us: 100_000,
+    senior_boost_us: 100_000,
+    senior_turn_us: 75_000,
     serial_boost_us: 200_000,
 };
 
 /// How far vtimes may lie apart, in senior boosts: juniors fall behind by one, and a few programs may share a CPU.
-const LAG_BOOSTS: u64 = 3;
+const LAG_BOOSTS: u64 = 4;
 
 /// The least lag, where the boost is small.
 const LAG_NS: u64 = 100_000_000;

@@ -279,7 +279,7 @@ static s32 queue_before(struct task_struct *prev, struct tw_task *task, s32 own,
 	return -1;
 }
 
-/* How long a task goes on that was looked at beside the best of some that wait, due in so long, or 0: none.
+/* The slice of a task that goes on beside some that wait, the best of them due in due_ns; 0: nobody was seen.
  */
 static u64 slice_beside(const struct task_struct *p, const struct task_ctx *tctx, u64 due_ns)
 {

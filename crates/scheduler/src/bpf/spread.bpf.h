@@ -107,13 +107,17 @@ static void find_spot(const struct task_struct *p, s32 prev, u32 home, const str
 	}
 }
 
-/* The last-level cache of the task's program, plus one, if that fits there with so many ready threads; or 0.
+/*
+ * The last-level cache of the task's program, plus one, if that fits there with so many ready threads; or 0.
+ * One that has no other thread ready goes wherever there is room.
  */
 static u32 home_of(const u8 *known, u32 nr_ready)
 {
 	u32 home = *known;
 
-	return home && tw_fits_llc(nr_ready, llc_cores[(home - 1) & (TW_DOMAINS - 1)]) ? home : 0;
+	return home && nr_ready > 1 && tw_fits_llc(nr_ready, llc_cores[(home - 1) & (TW_DOMAINS - 1)]) ?
+		       home :
+		       0;
 }
 
 /* An idle CPU as the mode wants it for a task that wakes up, claimed, or -1. */
@@ -141,7 +145,7 @@ static s32 claim_spot(const struct task_struct *p, s32 prev)
 /* An idle CPU for which a running task leaves its own, claimed, or -1. */
 static s32 find_better_spot(const struct task_struct *p, s32 cpu)
 {
-	u32 zero = 0, tgid = p->tgid, home, own_rank;
+	u32 zero = 0, tgid = p->tgid, nr_ready = nr_ready_of(tgid), home, own_rank;
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &zero);
 	u8 *known = bpf_map_lookup_elem(&homes, &tgid);
 	const struct cpumask *idle;
@@ -149,7 +153,7 @@ static s32 find_better_spot(const struct task_struct *p, s32 cpu)
 
 	if (!tally || !known)
 		return -1;
-	home = home_of(known, nr_ready_of(tgid));
+	home = home_of(known, nr_ready);
 	idle = scx_bpf_get_idle_cpumask();
 	count_busy(tally, cpu, idle);
 	own = spot_of(p, cpu, cpu, home, idle, tally);
@@ -161,7 +165,11 @@ static s32 find_better_spot(const struct task_struct *p, s32 cpu)
 	scx_bpf_put_idle_cpumask(idle);
 	if (tally->best < 0 || !tw_leaves_spot(own_rank, tally->best_rank))
 		return -1;
-	return scx_bpf_test_and_clear_cpu_idle(tally->best) ? tally->best : -1;
+	if (!scx_bpf_test_and_clear_cpu_idle(tally->best))
+		return -1;
+	if (nr_ready <= 1)
+		*known = llc_at(tally->best) + 1;
+	return tally->best;
 }
 
 #endif /* TW_SPREAD_BPF_H */
