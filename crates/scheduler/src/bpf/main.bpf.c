@@ -283,11 +283,12 @@ static s32 queue_before(struct task_struct *prev, struct tw_task *task, s32 own,
  */
 static u64 slice_beside(const struct task_struct *p, const struct task_ctx *tctx, u64 due_ns)
 {
-	u32 weight = weight_of(p, &tctx->in);
 	u64 slice_ns;
+	u32 weight;
 
 	if (!due_ns || nr_faster)
 		return free_slice();
+	weight = weight_of(p, &tctx->in);
 	slice_ns = tw_slice_beside(due_ns, weight, tun());
 	record(TW_DECISION_SLICE_BESIDE, slice_ns, due_ns, weight);
 	return slice_ns;
