@@ -7,9 +7,9 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use threadwise_lab::run::{Measurement, Sample};
@@ -119,6 +119,10 @@ impl Store {
             })?;
         }
         refuse_foreign(path)?;
+        patiently(|| Self::prepare(path))
+    }
+
+    fn prepare(path: &Path) -> Result<Self, Error> {
         let store = Self::connect(path, OpenFlags::default())?;
         if store.number("SELECT count(*) FROM sqlite_master")? > 0 {
             store.check_owner()?;
@@ -149,9 +153,11 @@ impl Store {
             });
         }
         refuse_foreign(path)?;
-        let store = Self::connect(path, OpenFlags::default() & !OpenFlags::SQLITE_OPEN_CREATE)?;
-        store.check_owner()?;
-        Ok(store)
+        patiently(|| {
+            let store = Self::connect(path, OpenFlags::default() & !OpenFlags::SQLITE_OPEN_CREATE)?;
+            store.check_owner()?;
+            Ok(store)
+        })
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, Error> {
@@ -194,7 +200,7 @@ impl Store {
     fn fail(&self) -> impl Fn(rusqlite::Error) -> Error {
         let path = self.path.clone();
         move |source| match source.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::NotADatabase) => Error::Foreign {
+            Some(ErrorCode::NotADatabase) => Error::Foreign {
                 path: path.clone(),
                 problem: String::from("no SQLite file"),
             },
@@ -472,6 +478,24 @@ fn identity(pid: u32) -> Option<String> {
     let started = after_name.split(' ').nth(19)?;
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(format!("{pid} {started} {}", boot.trim()))
+}
+
+/// Opens, again and again while another process that opens or closes the file is in the way. SQLite does not wait for its
+/// `busy_timeout` there: who has read and goes on to write, as who sets the journal mode does, is told at once
+/// (<https://www.sqlite.org/c3ref/busy_handler.html>).
+fn patiently(open: impl Fn() -> Result<Store, Error>) -> Result<Store, Error> {
+    let began = Instant::now();
+    loop {
+        match open() {
+            Err(Error::Sqlite { source, .. })
+                if source.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && began.elapsed() < PATIENCE =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            opened => return opened,
+        }
+    }
 }
 
 /// SQLite takes a file of a few bytes for an empty database and would write over it.

@@ -132,6 +132,28 @@ fn runs_are_listed_exported_and_deleted() {
 }
 
 #[test]
+fn runs_that_begin_at_once_are_all_kept() {
+    for _ in 0..10 {
+        let place = Place::new();
+        let children: Vec<_> = (0..8)
+            .map(|_| {
+                let mut command = place.command(TWO_APPS);
+                command
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::piped())
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        for child in children {
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}", text(&output.stderr));
+        }
+        assert_eq!(place.prints("runs list").matches("complete").count(), 8);
+    }
+}
+
+#[test]
 fn a_run_that_was_killed_goes_on_where_it_stopped() {
     let place = Place::new();
     let line = "sim run {repository}/experiments/phases.toml --seconds 10 --rounds 40 --format json";
