@@ -62,7 +62,7 @@ pub enum Thread {
 pub enum By {
     /// The first thread, in order of creation, whose name matches a regular expression and that no other entry has.
     Pattern(String),
-    /// By the order of creation: 0 is the main thread.
+    /// By the order of creation, those of the program's children included: 0 is the main thread.
     Created(usize),
 }
 

@@ -93,6 +93,9 @@ min = 2
 max = 3
 "#;
 
+/// The assignments of 32 threads to an UltraSPARC T2.
+const BASE_32: &str = "14312682449003945528527145765625";
+
 #[test]
 fn counts_are_numbers_of_any_size() {
     let none = Workload::new("");
@@ -119,7 +122,18 @@ fn counts_are_numbers_of_any_size() {
         "--format",
         "json",
     ]);
-    assert!(String::from_utf8_lossy(&many.stdout).contains("\"slowdown\": 12337063200"));
+    let many = String::from_utf8_lossy(&many.stdout);
+    assert!(many.contains("\"slowdown\": 12337063200"), "{many}");
+    // To the last digit, beyond what a number of 64 bits holds: Table 1's 1.4e31.
+    let base = |field: &str| {
+        let (_, rest) = many.split_once(&format!("\"{field}\": ")).unwrap();
+        rest.split(|c: char| !c.is_ascii_digit())
+            .next()
+            .unwrap()
+            .to_string()
+    };
+    assert_eq!(base("base"), BASE_32);
+    assert_eq!(base("base_modulo_instances"), BASE_32, "of one instance");
     let error = none.refused(&["count", "--machine", "core:2 pu:2", "--threads", "5"]);
     assert!(
         error.contains("5 threads do not fit on 4 hardware threads"),
@@ -214,14 +228,7 @@ fn a_workload_is_profiled_predicted_chosen_and_applied() {
         .collect();
     assert_eq!(cpus.len(), 2);
 
-    let pipeline = ["bench", "pipeline", "--wait", "yield", "--seconds", "60"];
-    let running = Running(
-        Command::new(THREADWISE)
-            .args(pipeline)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap(),
-    );
+    let running = pipeline();
     let pid = running.0.id().to_string();
     let reversed = "1,0";
     running.until_threads();
@@ -256,6 +263,13 @@ fn a_workload_is_profiled_predicted_chosen_and_applied() {
     );
 }
 
+/// IPFwd as a user has it running.
+fn pipeline() -> Running {
+    let pipeline = ["bench", "pipeline", "--wait", "yield", "--seconds", "60"];
+    let mut command = Command::new(THREADWISE);
+    Running(command.args(pipeline).stdout(Stdio::null()).spawn().unwrap())
+}
+
 /// A process that ends with the test.
 struct Running(Child);
 
@@ -269,10 +283,10 @@ impl Running {
         tasks.map(|task| task.path()).find(|task| is_it(task))
     }
 
-    /// Waits until both threads have their names, which they take when they begin to run.
+    /// Waits until its threads have their names, which they take when they begin to run.
     fn until_threads(&self) {
         wait_for("the threads", || {
-            self.thread("P").is_some() && self.thread("T").is_some()
+            ["R", "P", "T"].iter().all(|name| self.thread(name).is_some())
         });
     }
 
@@ -301,6 +315,38 @@ fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
 }
 
 #[test]
+fn threads_are_told_apart_by_creation_and_by_pattern() {
+    // The pipeline's main thread creates T, P and R, in this order. A pattern takes the first that no other entry has.
+    for (threads, first, second) in [
+        ("[{ created = 2 }, { created = 3 }]", "P", "R"),
+        ("[{ pattern = \"[PR]\" }, { pattern = \"[PR]\" }]", "P", "R"),
+        ("[{ pattern = \".\" }, \"T\"]", "P", "T"),
+    ] {
+        let workload = Workload::new(&PIPELINE.replace("[\"P\", \"T\"]", threads));
+        let running = pipeline();
+        running.until_threads();
+        let pid = running.0.id().to_string();
+        let applied = workload.run(&["apply", "spec.toml", "--cpus", "1,0", "--pid", &pid]);
+        assert!(applied.status.success(), "{threads}: {applied:?}");
+        assert_eq!(
+            (running.allowed(first).as_str(), running.allowed(second).as_str()),
+            ("1", "0"),
+            "{threads}"
+        );
+    }
+    let error = Workload::pipeline().refused(&[
+        "apply",
+        "spec.toml",
+        "--cpus",
+        "1,0",
+        "--pid",
+        "4194304",
+        "--keep",
+    ]);
+    assert!(error.contains("there is no process 4194304"), "{error}");
+}
+
+#[test]
 fn threads_that_come_later_are_pinned_too() {
     let workload = Workload::pipeline();
     // It is its own parent's child, which takes a second to become the program.
@@ -320,9 +366,16 @@ fn threads_that_come_later_are_pinned_too() {
             .unwrap(),
     );
     running.until_threads();
-    wait_for("the pinning", || {
-        running.allowed("P") == "1" && running.allowed("T") == "0"
-    });
+    let is_pinned = || running.allowed("P") == "1" && running.allowed("T") == "0";
+    wait_for("the pinning", is_pinned);
+    // Whoever moves one of them has moved it for a moment.
+    let moved = running.thread("P").unwrap();
+    let tid = moved.file_name().unwrap().to_str().unwrap();
+    let taskset = Command::new("taskset")
+        .args(["--pid", "--cpu-list", "0", tid])
+        .output();
+    assert!(taskset.unwrap().status.success());
+    wait_for("the pinning", is_pinned);
     // It ends with what it keeps in place.
     drop(running);
     let mut status = None;
@@ -402,6 +455,15 @@ fn what_is_measured_is_what_the_program_does() {
                 unassigned = [\"sleep\"]\nthreads = [{ pattern = \"s.\" }]\nperformance.output = \"speed ([0-9.]+)\"\n[time]\nwarm_up = 0.1\nmeasure = 0.3\n";
     let done = Workload::new(spec).json(&["measure", "spec.toml", "--cpus", "1"]);
     assert_eq!(done["performance"], serde_json::json!([42.5]));
+    // A counter that counts microseconds counts a million a second; both are read by one clock, at both ends.
+    let counts = "open F, q(+>), shift; while (1) { seek F, 0, 0; syswrite F, pack q(Q<), 1e6 * time; select undef, undef, undef, 1e-3 }";
+    let spec = format!(
+        "name = \"x\"\ncommand = [\"perl\", \"-MTime::HiRes=time\", \"-e\", \"{counts}\", \"{{folder}}/n\"]\n\
+         threads = [\"perl\"]\nperformance.counter = \"{{folder}}/n\"\n[time]\nwarm_up = 0.3\nmeasure = 2\n"
+    );
+    let done = Workload::new(&spec).json(&["measure", "spec.toml", "--cpus", "1"]);
+    let rate = done["performance"][0].as_f64().unwrap();
+    assert!((0.8e6..1.2e6).contains(&rate), "{rate}");
     // Twice the work in one run takes twice as long, whatever this machine's speed.
     let elapsed = |seconds: &str| {
         let spec = format!(
@@ -496,7 +558,12 @@ fn a_wrong_specification_is_refused_with_its_place() {
 #[test]
 fn a_campaign_that_is_killed_goes_on_where_it_was() {
     let _alone = alone();
-    let workload = Workload::new(&PIPELINE.replace("relative = 0.5\nmin = 2\nmax = 3", "min = 4\nmax = 4"));
+    let spec = PIPELINE.replace("relative = 0.5\nmin = 2\nmax = 3", "min = 4\nmax = 4");
+    // Each run leaves a line when it begins.
+    let workload = Workload::new(&spec.replace(
+        "[\"THREADWISE\",",
+        "[\"sh\", \"-c\", \"echo >> begun; exec \\\"$@\\\"\", \"sh\", \"THREADWISE\",",
+    ));
     let store = workload.path("runs.place");
     let store_text = store.to_str().unwrap();
     let profile = ["profile", "spec.toml", "--store", store_text];
@@ -551,6 +618,13 @@ fn a_campaign_that_is_killed_goes_on_where_it_was() {
     let wanted = 4 * (nr("base_entries") + nr("slowdown_entries"));
     assert!((wanted..wanted + 4).contains(&nr("runs")), "{resumed}");
     assert!(nr("new_runs") > 0 && nr("new_runs") < nr("runs"), "{resumed}");
+    // Of all runs that were begun, at most the two that were interrupted are lost.
+    let begun = std::fs::read_to_string(workload.path("begun")).unwrap();
+    let nr_begun = begun.lines().count() as u64;
+    assert!(
+        (nr("runs")..=nr("runs") + 2).contains(&nr_begun),
+        "{nr_begun}: {resumed}"
+    );
 }
 
 #[test]
@@ -727,6 +801,34 @@ fn the_method_runs_on_the_simulator_too() {
     }
     let error = Workload::pipeline().refused(&["profile", "spec.toml", "--on", "sim"]);
     assert!(error.contains("of which only runs tell"), "{error}");
+}
+
+#[test]
+fn simulated_programs_are_learned_too() {
+    let select = |budget: &[&str], store: &str| {
+        let workload = Workload::new("");
+        if budget.is_empty() {
+            let profile = ["profile", "ipfwd:hashN_Mem", "--on", "sim", "--store", store];
+            assert!(workload.run(&profile).status.success());
+        }
+        let args = [
+            "select",
+            "ipfwd:hashN_Mem",
+            "--on",
+            "sim",
+            "--store",
+            store,
+            "--baselines",
+            "1",
+            "--rounds",
+            "2",
+        ];
+        let chosen = workload.json(&[&args[..], budget].concat());
+        chosen["performance"][0].as_f64().unwrap()
+    };
+    // A tenth of the 311, and the paper's bound for the best of five.
+    let ratio = select(&["--budget", "31"], "few.place") / select(&[], "all.place");
+    assert!(ratio > 1.0 - 0.014, "{ratio}");
 }
 
 #[test]

@@ -88,6 +88,64 @@ fn a_run_ends_in_time_and_tells_its_rate_meanwhile() {
     assert_eq!(count(&counter), report.packets);
 }
 
+/// A pcap file (the format of pcap-savefile(5)) of UDP packets of 28 bytes over IPv4, with these times to live.
+fn pcap(times_to_live: &[u8]) -> Vec<u8> {
+    let mut file = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65535, 1] {
+        file.extend(word.to_le_bytes());
+    }
+    for (nr, ttl) in times_to_live.iter().enumerate() {
+        let to = [10, 0, 0, nr as u8];
+        let mut header = [
+            0x45, 0, 0, 28, 0, 0, 0, 0, *ttl, 17, 0, 0, 172, 16, 0, 1, to[0], to[1], to[2], to[3],
+        ];
+        // RFC 1071: the ones' complement of the ones' complement sum.
+        let sum: u32 = header
+            .chunks(2)
+            .map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]))
+            .sum();
+        let folded = (sum & 0xffff) + (sum >> 16);
+        header[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
+        let ethernet = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+        let udp = [0x12, 0x34, 0, 53, 0, 8, 0, 0];
+        let frame = [&ethernet[..], &header, &udp].concat();
+        for word in [1, 0, frame.len() as u32, frame.len() as u32] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(frame);
+    }
+    file
+}
+
+#[test]
+fn packets_of_a_file_go_through_again_and_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("packets.pcap");
+    let replay = |times_to_live: &[u8]| {
+        fs::write(&path, pcap(times_to_live)).unwrap();
+        let source = Source::Pcap { path: path.clone() };
+        let spec = Spec {
+            source,
+            ..spec(Variant::HashNL1)
+        };
+        run_alone(&spec).unwrap()
+    };
+    let report = replay(&[64, 64, 64]);
+    assert_eq!(
+        (report.received, report.packets, report.drops.total()),
+        (20_000, 20_000, 0),
+        "{report}"
+    );
+    // One of four has come too far, each time.
+    let report = replay(&[64, 1, 64, 64]);
+    assert_eq!((report.received, report.packets), (20_000, 15_000), "{report}");
+    assert_eq!(
+        (report.drops.ttl_expired, report.drops.total()),
+        (5000, 5000),
+        "{report}"
+    );
+}
+
 fn count(counter: &Path) -> u64 {
     u64::from_le_bytes(fs::read(counter).unwrap().try_into().unwrap())
 }

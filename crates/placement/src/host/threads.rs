@@ -86,8 +86,8 @@ impl Roles {
     pub fn find(&self, tgid: u32) -> Result<Found, String> {
         let threads = threads(tgid);
         let mut by_creation: Vec<i32> = threads.keys().copied().collect();
-        // Thread ids ascend but for wrapping; the main thread has the process's.
-        by_creation.sort_by_key(|&tid| (tid != tgid as i32, tid));
+        // Ids ascend until they begin anew, which those that began in one tick are not expected to have seen.
+        by_creation.sort_by_cached_key(|&tid| (tid != tgid as i32, began(tid), tid));
         // Names first: a pattern takes whoever is left.
         let mut found = vec![None; self.roles.len()];
         for patterns in [false, true] {
@@ -228,6 +228,14 @@ fn threads(tgid: u32) -> BTreeMap<i32, String> {
         }
     }
     threads
+}
+
+/// When a thread began, in ticks since the machine did; none if it has ended.
+fn began(tid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
+    // The name, in parentheses, may have spaces; `starttime` is the 22nd field, the 20th after it (proc_pid_stat(5)).
+    let (_, after_name) = text.rsplit_once(") ")?;
+    after_name.split(' ').nth(19)?.parse().ok()
 }
 
 /// How long a thread has run; none if it has ended.

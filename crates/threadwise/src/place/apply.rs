@@ -65,6 +65,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             cpus.len()
         );
     }
+    if let Some(pid) = options.pids.iter().find(|&&pid| !is_there(pid)) {
+        bail!("there is no process {pid}");
+    }
     if options.keep {
         ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)).context("cannot handle Ctrl-C")?;
     }
@@ -94,10 +97,14 @@ pub fn run(options: &Options) -> Result<ExitCode> {
                 _ => {}
             }
         }
-        instances.retain(|(pid, _)| Path::new(&format!("/proc/{pid}")).exists());
+        instances.retain(|(pid, _)| is_there(*pid));
         if !options.keep || options.dry_run || instances.is_empty() || INTERRUPTED.load(Ordering::Relaxed) {
             return Ok(ExitCode::SUCCESS);
         }
         std::thread::sleep(Duration::from_millis(100));
     }
+}
+
+fn is_there(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
 }
