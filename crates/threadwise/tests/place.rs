@@ -787,6 +787,11 @@ fn the_method_runs_on_the_simulator_too() {
             &["profile", "ipfwd:intmul", "--on", "lab"][..],
             "only to be computed or simulated",
         ),
+        // The model has one clock.
+        (
+            &["measure", "ipfwd:intadd", "--machine", "amp-8", "--cpus", "1,0,2"],
+            "differ in speed, which the model does not know: simulate it",
+        ),
         (
             &["profile", "ipfwd:intmul", "--on", "sim", "--noise", "0.1"],
             "--noise is for --on model",
@@ -953,6 +958,35 @@ fn processes_that_a_program_starts_are_seen() {
     let spec = spec.replace("threads = [\"sh\"]", "threads = [\"sh\", \"sh\"]");
     let measured = Workload::new(&spec).json(&["measure", "spec.toml", "--cpus", "0,1"]);
     assert_eq!(measured["performance"], serde_json::json!([3.0]));
+}
+
+#[test]
+fn processes_whose_parents_have_ended_are_seen_and_ended() {
+    let _alone = alone();
+    let left = |how: &str| {
+        let workload = Workload::new(&constant(1).replace("while :", &format!("{how} while :")));
+        let measured = workload.run(&["measure", "spec.toml", "--cpus", "0", "--format", "json"]);
+        let pids = std::fs::read_to_string(workload.path("left")).unwrap();
+        for pid in pids.split_whitespace() {
+            assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{how}: {pid}");
+        }
+        assert!(!pids.is_empty());
+        measured
+    };
+    // In the program's process group, in one of its own, and in a session of its own; their parent is gone at once.
+    for own in ["", "timeout 60", "setsid"] {
+        let spins = format!("({own} sh -c 'echo $$ >> left; while :; do :; done' &);");
+        let measured = left(&spins);
+        let stderr = String::from_utf8_lossy(&measured.stderr);
+        assert!(
+            stderr.contains("in neither `threads` nor `unassigned` of the specification"),
+            "{own}: {stderr}"
+        );
+        // One that is named is nobody's harm, and is gone with the run as well.
+        let sleeps = format!("({own} sh -c 'echo $$ >> left; exec sleep 60' &);");
+        let measured = left(&sleeps.replace("timeout 60 sh", "setsid sh"));
+        assert_eq!(json(&measured)["performance"], serde_json::json!([3.0]), "{own}");
+    }
 }
 
 /// A program whose children have its name for a while, as on a busy machine, until each becomes what is said.

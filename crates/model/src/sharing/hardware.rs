@@ -139,8 +139,13 @@ impl Hardware {
     /// With the speeds of [`Parameters::T2`] and the sizes of caches that the machine tells.
     ///
     /// # Errors
-    /// If the machine has a cache of 0 bytes.
+    /// If the machine has a cache of 0 bytes, or cores of different speeds.
     pub fn from_machine(machine: &Machine) -> Result<Self, Error> {
+        if !machine.is_symmetric() {
+            return Err(Error::Speeds {
+                machine: machine.name().to_string(),
+            });
+        }
         let caches = || machine.caches().iter();
         let l1 = caches().find(|cache| cache.level == 1 && cache.kind == CacheKind::Data);
         let last = caches()

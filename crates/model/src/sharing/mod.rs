@@ -61,6 +61,12 @@ pub fn total(hardware: &Hardware, program: &Program, assignment: &[CpuId]) -> Re
 /// Why there is no result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
+    /// The model has one clock.
+    #[error("the cores of {machine} differ in speed, which the model does not know: simulate it (--on sim)")]
+    Speeds {
+        /// Its name.
+        machine: String,
+    },
     /// A number of the hardware is out of range.
     #[error("the hardware's {name} of {value} is out of range: it must be finite and {range}")]
     Parameter {

@@ -14,7 +14,7 @@ use threadwise_machine::CpuId;
 use crate::run::{RunError, Runner};
 use crate::spec::{Performance, Spec};
 use performance::Reading;
-use process::Instance;
+use process::{Instance, end_strays};
 pub use threads::{Found, Roles, pin_to};
 
 /// How often the pinning is verified.
@@ -34,12 +34,15 @@ pub struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    /// For a workload. `folder` is for the programs' files; setting `interrupted` ends a run.
+    /// For a workload. `folder` is for the programs' files; setting `interrupted` ends a run. From now on processes whose
+    /// parents have ended become this process's children, so that they are seen, and ended with their run.
     ///
     /// # Errors
     /// [`RunError::Program`] when the specification's patterns are none.
     pub fn new(spec: &'a Spec, folder: PathBuf, interrupted: &'a AtomicBool) -> Result<Self, RunError> {
         create(&folder)?;
+        nix::sys::prctl::set_child_subreaper(true)
+            .map_err(|error| RunError::Program(format!("cannot see who loses its parent: {error}")))?;
         Ok(Host {
             spec,
             roles: Roles::new(spec)?,
@@ -117,6 +120,7 @@ impl Runner for Host<'_> {
         let folder = self.folder.join(format!("run-{}", self.nr_runs));
         create(&folder)?;
         let measured = self.run_in(&folder, placed);
+        end_strays();
         std::fs::remove_dir_all(&folder).ok();
         measured
     }

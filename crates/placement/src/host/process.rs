@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! One instance: a process group that ends with its run. If this process is killed, the kernel ends the program that it
-//! started, but not what that has started in turn.
+//! One instance: a process group that ends with its run, and so does what left the group. If this process is killed, the
+//! kernel ends the program that it started, but not what that has started in turn.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use threadwise_machine::CpuId;
 
-use super::threads::{Found, Problem, Roles};
+use super::threads::{Found, Problem, Roles, pid_of, reap, strays};
 use crate::run::RunError;
 use crate::spec::Spec;
 
@@ -29,6 +30,13 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// The last bytes of what a program wrote to stderr, for its error.
 const STDERR_BYTES: usize = 400;
+
+/// The processes of all instances that there are now.
+static PROGRAMS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+fn programs() -> Vec<u32> {
+    PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
 
 pub struct Instance {
     pub nr: usize,
@@ -79,6 +87,10 @@ impl Instance {
                 words[0]
             ))
         })?;
+        PROGRAMS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(child.id());
         let (lines, stderr) = (Arc::default(), Arc::default());
         keep_lines(child.stdout.take(), Arc::clone(&lines));
         keep_end(child.stderr.take(), Arc::clone(&stderr));
@@ -143,7 +155,9 @@ impl Instance {
             let Some(found) = &self.found else {
                 return Ok(());
             };
-            let look = roles.verify(self.child.id(), found, (self.cpus.as_deref(), may_end));
+            let programs = programs();
+            reap(&programs);
+            let look = roles.verify(self.child.id(), found, (self.cpus.as_deref(), may_end), &programs);
             let (problem, patience) = match look {
                 Ok(()) => return Ok(()),
                 Err(Problem::Elsewhere(problem)) => (problem, Duration::ZERO),
@@ -208,8 +222,26 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL).ok();
+        let group = pid_of(self.child.id());
+        killpg(group, Signal::SIGKILL).ok();
         self.child.wait().ok();
+        // The rest of the group, now this process's children.
+        while waitpid(Pid::from_raw(-group.as_raw()), None).is_ok() {}
+        PROGRAMS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|&pid| pid != self.child.id());
+    }
+}
+
+/// Ends what programs have left in groups of their own.
+pub fn end_strays() {
+    let next = || strays(&programs()).first().copied();
+    for pid in std::iter::from_fn(next).map(pid_of) {
+        kill(pid, Signal::SIGKILL).ok();
+        if waitpid(pid, None).is_err() {
+            return;
+        }
     }
 }
 

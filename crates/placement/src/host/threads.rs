@@ -6,7 +6,8 @@ use std::fs;
 use std::time::Duration;
 
 use nix::sched::{CpuSet, sched_setaffinity};
-use nix::unistd::Pid;
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::{Pid, getpgid};
 use regex::Regex;
 use threadwise_machine::{CpuId, cpulist};
 
@@ -84,7 +85,7 @@ impl Roles {
     /// # Errors
     /// Which one is missing.
     pub fn find(&self, tgid: u32) -> Result<Found, String> {
-        let threads = threads(tgid);
+        let threads = threads(tgid, &orphans_of(tgid));
         let mut by_creation: Vec<i32> = threads.keys().copied().collect();
         // Ids ascend until they begin anew, which those that began in one tick are not expected to have seen.
         by_creation.sort_by_cached_key(|&tid| (tid != tgid as i32, began(tid), tid));
@@ -117,7 +118,7 @@ impl Roles {
         }
     }
 
-    /// Checks that a process and its children have no threads but those that were found and those that need no CPU of
+    /// Checks that a process, its children and whoever it or another of the `programs` left have no threads but those that were found and those that need no CPU of
     /// their own, and that the first run where they were put. Whoever comes and goes between two looks is not seen.
     ///
     /// # Errors
@@ -127,8 +128,9 @@ impl Roles {
         tgid: u32,
         found: &Found,
         (cpus, may_end): (Option<&[CpuId]>, bool),
+        programs: &[u32],
     ) -> Result<(), Problem> {
-        let threads = threads(tgid);
+        let threads = threads(tgid, &[orphans_of(tgid), strays(programs)].concat());
         for (nr, tid) in found.0.iter().enumerate() {
             if !threads.contains_key(tid) {
                 if may_end {
@@ -201,10 +203,51 @@ pub fn pin_to(tid: i32, cpu: CpuId) -> Result<(), String> {
         })
 }
 
-/// Threads of a process and of its children, and their names; none once it has ended.
-fn threads(tgid: u32) -> BTreeMap<i32, String> {
+/// Processes whose parents, programs under test, have ended: they are this process's children then, if it is a subreaper
+/// (PR_SET_CHILD_SUBREAPER in prctl(2)). Those that programs are started as are among them.
+fn children() -> impl Iterator<Item = u32> {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    tasks.flat_map(|task| {
+        let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        let pids = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+        pids.collect::<Vec<u32>>()
+    })
+}
+
+/// What a program has left that is still in its process group.
+fn orphans_of(tgid: u32) -> Vec<u32> {
+    let is_its = |pid: &u32| *pid != tgid && group_of(*pid) == Some(tgid);
+    children().filter(is_its).collect()
+}
+
+/// What programs have left in groups of their own, so that nobody can tell whose it is: neither one of the `programs` nor
+/// in the group of one.
+pub fn strays(programs: &[u32]) -> Vec<u32> {
+    let is_known = |pid: u32| programs.contains(&pid);
+    children()
+        .filter(|&pid| !is_known(pid) && !group_of(pid).is_some_and(is_known))
+        .collect()
+}
+
+/// Lets those that programs have left go when they have ended.
+pub fn reap(programs: &[u32]) {
+    for pid in children().filter(|pid| !programs.contains(pid)) {
+        waitpid(pid_of(pid), Some(WaitPidFlag::WNOHANG)).ok();
+    }
+}
+
+fn group_of(pid: u32) -> Option<u32> {
+    getpgid(Some(pid_of(pid))).ok().map(|group| group.as_raw() as u32)
+}
+
+pub fn pid_of(pid: u32) -> Pid {
+    Pid::from_raw(pid as i32)
+}
+
+/// Threads of a process and of others, of the children of all, and their names; none once they have ended.
+fn threads(tgid: u32, others: &[u32]) -> BTreeMap<i32, String> {
     let mut threads = BTreeMap::new();
-    let mut processes = vec![tgid];
+    let mut processes = [&[tgid], others].concat();
     while let Some(tgid) = processes.pop() {
         let tasks = fs::read_dir(format!("/proc/{tgid}/task"))
             .into_iter()
