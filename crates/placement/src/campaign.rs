@@ -271,8 +271,25 @@ impl Campaign<'_> {
     fn is_done(&self, samples: &[f64]) -> bool {
         let nr = samples.len() as u32;
         let Precision { relative, min, max } = self.precision;
-        let is_narrow = || Summary::of(samples).is_ok_and(|summary| summary.ci95 <= relative * summary.mean);
-        nr >= max || nr >= min && is_narrow()
+        nr >= max || nr >= min && half_width(samples).is_some_and(|width| width <= relative)
+    }
+
+    /// Those of the experiments that the machine has room for and the store knows nothing of.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn nr_missing(&self, experiments: &[Experiment], store: &Store) -> Result<usize, StoreError> {
+        let known = Samples::read(store)?;
+        let is_missing = |it: &&Experiment| self.has_room(it) && known.of(it).is_empty();
+        Ok(experiments.iter().filter(is_missing).count())
+    }
+
+    /// Of results, how many were run as often as allowed and still vary by more than was asked for, and by how much the
+    /// worst of them does: half its 95 % interval, relative to its mean.
+    pub fn wide(&self, runs: &BTreeMap<Experiment, Vec<f64>>) -> (usize, f64) {
+        let widths = runs.values().filter_map(|runs| half_width(runs));
+        let wide = widths.filter(|&width| width > self.precision.relative);
+        wide.fold((0, 0.0), |(nr, most), width| (nr + 1, width.max(most)))
     }
 
     /// How often an experiment with these samples has to be run yet, at least.
@@ -333,6 +350,12 @@ impl Campaign<'_> {
         }
         Ok(tables)
     }
+}
+
+/// Half the 95 % interval of a mean, relative to it; none for fewer than two runs.
+fn half_width(samples: &[f64]) -> Option<f64> {
+    let summary = Summary::of(samples).ok()?;
+    Some(summary.ci95 / summary.mean)
 }
 
 /// What the store has of each experiment.

@@ -14,17 +14,20 @@ use num_traits::{One, Zero};
 
 use crate::tree::{ROOT, Tree};
 
-/// The most coefficients over all cycle types: some seconds.
-const MAX_TERMS: usize = 100_000;
+/// The most coefficients over all cycle types: about ten seconds.
+const MAX_TERMS: usize = 1_000_000;
 
 /// How many assignments of `instances` instances of `threads` distinct threads there are, up to exchanges of instances.
-/// There are at most `bound`. None when it takes more than [`MAX_TERMS`].
+/// There are at most `bound`, which is those of distinct threads. None when it takes more than [`MAX_TERMS`].
 pub(crate) fn modulo_instances(
     tree: &Tree,
     threads: usize,
     instances: usize,
     bound: &BigUint,
 ) -> Option<BigUint> {
+    if instances == 1 {
+        return Some(bound.clone());
+    }
     let types = cycle_types(tree, threads, instances)?;
     let (mut result, mut modulus) = (BigUint::zero(), BigUint::one());
     let mut primes = (0..1u64 << 31)

@@ -56,7 +56,7 @@ pub use rank::Ranking;
 pub use run::{RunError, Runner};
 pub use scope::{Beyond, Scope};
 pub use search::{Effort, Found, TOLERANCE, search};
-pub use select::{Best, Predicted, all_around, best_of_all};
+pub use select::{Best, Predicted, all_around, best_of_all, distinct, nr_orders};
 pub use simulated::Simulated;
 pub use store::{Change, Merged, Merging, Recorded, Store, StoreError};
 pub use tables::{Across, Beside, Fallback, Tables};

@@ -38,6 +38,11 @@ impl<'t> Ranking<'t> {
         }
     }
 
+    /// The relative difference within which predictions are equal.
+    pub fn tie(&self) -> f64 {
+        self.tie
+    }
+
     /// The order of some assignments, the best first, as indexes; those that are predicted to be NaN are left out.
     ///
     /// The best predicted and all that tie with it form a group, the best of the rest the next one. Within a group it goes

@@ -79,6 +79,59 @@ impl Best {
     }
 }
 
+/// As many instances as are tried in every order; with more, only assignments that are equal as they stand are.
+const MAX_ORDERED: usize = 4;
+
+/// The first `nr` that are not one before with its instances, of `nr_roles` threads each, in another order.
+pub fn distinct(tree: &Tree, nr_roles: usize, all: Vec<Predicted>, nr: usize) -> Vec<Predicted> {
+    let mut canonical = Canonical::new(tree);
+    let mut seen = BTreeSet::new();
+    let is_new = |it: &Predicted| {
+        let mut least: Option<Vec<Leaf>> = None;
+        let instances: Vec<&[Leaf]> = it.placed.chunks(nr_roles).collect();
+        for order in orders(instances.len()) {
+            let placed: Vec<Leaf> = order
+                .iter()
+                .flat_map(|&at| instances[at].iter().copied())
+                .collect();
+            let mut form = Vec::new();
+            canonical.of(&placed, &mut form);
+            if least.as_ref().is_none_or(|least| form < *least) {
+                least = Some(form);
+            }
+        }
+        least.is_some_and(|least| seen.insert(least))
+    };
+    all.into_iter().filter(is_new).take(nr).collect()
+}
+
+/// How many assignments may be one but for the order of so many instances, at most.
+pub fn nr_orders(nr_instances: usize) -> usize {
+    match nr_instances {
+        0..=MAX_ORDERED => (1..=nr_instances).product(),
+        _ => 1,
+    }
+}
+
+/// All orders of 0 to `nr` - 1, or the one.
+fn orders(nr: usize) -> Vec<Vec<usize>> {
+    if nr > MAX_ORDERED {
+        return vec![(0..nr).collect()];
+    }
+    let mut orders = vec![Vec::new()];
+    for next in 0..nr {
+        let longer = |order: Vec<usize>| {
+            (0..=next).map(move |at| {
+                let mut order = order.clone();
+                order.insert(at, next);
+                order
+            })
+        };
+        orders = orders.into_iter().flat_map(longer).collect();
+    }
+    orders
+}
+
 /// The `nr` assignments of `nr_threads` threads that are predicted to be the best, from all that there are.
 ///
 /// # Errors

@@ -48,7 +48,10 @@ pub struct Spec {
 
 /// How one of the threads is recognised.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a thread is its name, { pattern = \"…\" } or { created = N }"
+)]
 pub enum Thread {
     /// By its name, as in /proc/PID/task/TID/comm.
     Name(String),

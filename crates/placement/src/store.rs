@@ -239,9 +239,9 @@ impl Store {
                 self.name_file()
             }
             Some((_, known)) if known == identity => self.name_file(),
-            Some((found, _)) if found == name => {
-                other(format!("{found} as it was before its file or machine changed"))
-            }
+            Some((found, _)) if found == name => other(format!(
+                "{found} as it was before its file or machine changed, or threadwise if that computes it"
+            )),
             Some((found, _)) => other(found),
         }
     }

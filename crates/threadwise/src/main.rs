@@ -64,10 +64,40 @@ pub enum Format {
     Json,
 }
 
+/// What went wrong, and why: causes that the message has not told yet.
+fn message(error: &anyhow::Error) -> String {
+    let mut message = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !message.contains(cause.trim_end()) {
+            let joint = if message.is_empty() { "" } else { ": " };
+            message = format!("{}{joint}{cause}", message.trim_end());
+        }
+    }
+    message
+}
+
+/// A reader that has seen enough is no error, and a full disk behind stdout is one like any other. The standard library
+/// knows neither: `println!` panics.
+fn end_with_stdout() {
+    let panics = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let told = info.payload_as_str().unwrap_or_default();
+        match told.strip_prefix("failed printing to stdout: ") {
+            Some(why) if why.contains("os error 32") => std::process::exit(0),
+            Some(why) => {
+                eprintln!("threadwise: cannot print the result: {why}");
+                std::process::exit(2);
+            }
+            None => panics(info),
+        }
+    }));
+}
+
 fn main() -> ExitCode {
     if std::env::args().next().as_deref() == Some("/init") {
         threadwise_lab::agent::run();
     }
+    end_with_stdout();
     let result = match Options::parse().command {
         Command::Topo(options) => topo::run(options),
         Command::Bench(command) => bench::run(command),
@@ -82,7 +112,7 @@ fn main() -> ExitCode {
         Command::Ext(options) => ext::run(&options),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("threadwise: {error:#}");
+        eprintln!("threadwise: {}", message(&error));
         ExitCode::from(2)
     })
 }

@@ -25,6 +25,7 @@ use rand_pcg::rand_core::Rng;
 
 use crate::campaign::{Campaign, CampaignError, Control, Progress};
 use crate::run::Runner;
+use crate::search::anneal;
 use crate::select::{Best, Predicted};
 use crate::tables::{Beside, Tables};
 use crate::{Canonical, Error, Experiment, Leaf, Predictor, Reading, Store};
@@ -48,7 +49,7 @@ pub struct Plan<'a> {
     /// How experiments are chosen.
     pub selection: Selection,
     /// How many changes are tried on each of the best candidates in search of a better one that is none of the
-    /// candidates; 0 keeps to them. Each is predicted, not measured.
+    /// candidates, beside an annealing that begins anywhere; 0 keeps to them. Each is predicted, not measured.
     pub climbs: usize,
 }
 
@@ -96,6 +97,9 @@ const NR_BEST: usize = 64;
 
 /// So many of the best assignments say what matters.
 const NR_TOP: usize = 16;
+
+/// Each round anneals with so many predictions for each change that is tried on a candidate.
+const ANNEALED: u64 = 100;
 
 /// Candidates for a round, by their score.
 const MAX_POOL: usize = 300;
@@ -345,10 +349,15 @@ impl<'a> Study<'a> {
             let mut all = Best::new(NR_BEST);
             let mut canonical = Canonical::new(tree);
             let mut seen = BTreeSet::new();
-            for from in &best {
-                seen.insert(from.placed.clone());
-                all.see(&from.placed, from.performance);
+            let nr_threads = self.campaign.size.roles * self.campaign.size.instances;
+            let nr_predictions = ANNEALED * self.plan.climbs as u64;
+            let annealed = anneal::best(tree, &mut predictor, nr_threads, nr_predictions, &mut self.random);
+            for from in best.iter().chain(&annealed) {
+                if seen.insert(from.placed.clone()) {
+                    all.see(&from.placed, from.performance);
+                }
             }
+            self.found.extend(annealed.map(|it| it.placed));
             for from in best.iter().take(batch) {
                 let placed = self.climb(&mut predictor, from);
                 let mut form = Vec::new();

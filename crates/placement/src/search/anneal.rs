@@ -17,7 +17,7 @@ const HOT: f64 = 0.1;
 const COLD: f64 = 1e-4;
 
 /// The best of some starts; none if none met an assignment that can be predicted, or no prediction may be made.
-pub(super) fn best(
+pub(crate) fn best(
     tree: &Tree,
     predictor: &mut Predictor,
     nr_threads: usize,

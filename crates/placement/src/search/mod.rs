@@ -6,7 +6,7 @@
 //! branch and bound closes the gap as far as its limit allows (`branch.rs`). Nothing is taken for granted of the tables:
 //! a thread may well be faster beside others. It knows what [`Predictor`] knows, not what a machine would do.
 
-mod anneal;
+pub(crate) mod anneal;
 mod branch;
 mod content;
 mod instance;

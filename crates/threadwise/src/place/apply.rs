@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `threadwise place apply`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -73,14 +74,22 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     let mut last_problem = None;
     let mut instances: Vec<_> = options.pids.iter().copied().zip(&cpus).collect();
+    let mut never_found: BTreeSet<u32> = options.pids.iter().copied().collect();
     loop {
         for (pid, cpus) in &instances {
             let found = match roles.find(*pid) {
                 Ok(found) => found,
-                // Its threads may be still to come.
-                Err(_) if options.keep => continue,
+                // They may be still to come.
+                Err(problem) if options.keep => {
+                    if is_there(*pid) && last_problem.as_ref() != Some(&problem) {
+                        eprintln!("threadwise: process {pid} {problem}: it is waited for");
+                        last_problem = Some(problem);
+                    }
+                    continue;
+                }
                 Err(problem) => bail!("process {pid} {problem}"),
             };
+            never_found.remove(pid);
             if options.dry_run {
                 for ((tid, name), cpu) in found.tids().iter().zip(&subject.thread_names).zip(*cpus) {
                     println!("would pin thread {tid} ({name}) of process {pid} to CPU {cpu}");
@@ -98,6 +107,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             }
         }
         instances.retain(|(pid, _)| is_there(*pid));
+        if let Some(pid) = never_found.iter().find(|&&pid| !is_there(pid)) {
+            bail!("process {pid} has ended and never had the threads that were to be pinned");
+        }
         if !options.keep || options.dry_run || instances.is_empty() || INTERRUPTED.load(Ordering::Relaxed) {
             return Ok(ExitCode::SUCCESS);
         }

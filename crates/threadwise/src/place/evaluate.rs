@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use comfy_table::{CellAlignment, Table, presets};
 use rand_pcg::Pcg64;
 use serde_json::{Map, json};
@@ -85,6 +85,18 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         let both = (&sample[..], &balanced[..]);
         let row = evaluate_sample(&campaign, &mut predictor, both, runner.as_mut(), &store)?;
         rows.push((name, row));
+    }
+    let nr_unknown = rows.iter().map(|(_, row)| row.nr_unknown).max().unwrap_or(0);
+    if nr_unknown == sample.len() {
+        bail!(
+            "no assignment can be predicted: the machine has no room for the experiments that its tables need"
+        );
+    }
+    if nr_unknown > 0 {
+        eprintln!(
+            "{nr_unknown} of {} assignments need entries of the tables for which the machine has no room",
+            sample.len()
+        );
     }
     match options.answer.format {
         Format::Text => {

@@ -7,8 +7,8 @@ use anyhow::{Result, bail};
 use rand_pcg::Pcg64;
 use serde_json::json;
 use threadwise_placement::{
-    Effort, Layouts, Plan, Predicted, Predictor, Ranking, Reading, Sampler, Selection, Store, all_around,
-    best_of_all, learn_watched, search,
+    Effort, Found, Layouts, Plan, Predicted, Predictor, Ranking, Reading, Sampler, Selection, Store,
+    TOLERANCE, all_around, best_of_all, distinct, learn_watched, manifest, nr_orders, search,
 };
 
 use super::figures::figure;
@@ -20,6 +20,9 @@ use crate::experiment::progress_bar;
 
 /// As many assignments are predicted one by one, which takes seconds; of more the best is searched for.
 const MAX_LISTED: u64 = 20_000_000;
+
+/// Assignments that are kept to list fewer that differ.
+const MAX_MORE: usize = 100_000;
 
 /// Where predictions come from.
 #[derive(clap::Args)]
@@ -37,6 +40,10 @@ pub struct TableOptions {
 }
 
 /// Predict assignments from the tables: those that are given, or the best of all.
+///
+/// Predictions that differ by less than the tables' runs do are equal, and of equals the assignment goes first in which
+/// the fewest threads of different instances share hardware. Instances are of one program, so of assignments that are the same
+/// but for the order of up to four instances one is listed.
 #[derive(clap::Args)]
 pub struct Options {
     #[command(flatten)]
@@ -183,7 +190,12 @@ fn learned(
         "the budget is used up"
     };
     eprintln!("{} experiments: {limit}", learned.nr_experiments);
-    Ok(learned.best.into_iter().take(nr as usize).collect())
+    Ok(distinct(
+        &subject.tree,
+        subject.size.roles,
+        learned.best,
+        nr as usize,
+    ))
 }
 
 fn profiled(subject: &Subject, options: &TableOptions, store: &Store, nr: u32) -> Result<Vec<Predicted>> {
@@ -203,18 +215,47 @@ fn profiled(subject: &Subject, options: &TableOptions, store: &Store, nr: u32) -
             ..Effort::default()
         };
         let found = search(&tables, &subject.tree, &layouts, &subject.scope, how, effort)?;
-        match 100.0 * (found.bound / found.best.performance - 1.0) {
-            _ if found.is_proven => eprintln!("of {all} assignments none is predicted to be better"),
-            gap if gap.is_finite() => {
-                eprintln!("of {all} assignments none is predicted to be better by more than {gap:.2} %");
-            }
-            _ => eprintln!("of {all} assignments another may be better: there is no bound for this workload"),
+        let manifest = manifest(&subject.tree, &subject.scope, &layouts, how)?;
+        let nr_missing = campaign.nr_missing(&manifest, store)?;
+        if nr_missing > 0 {
+            eprintln!(
+                "{nr_missing} of {} entries are not in the tables, and what follows is without the assignments that need \
+                 them: run `threadwise place profile` with the same options to its end",
+                manifest.len()
+            );
         }
-        let mut best = ranking.sort(all_around(&subject.tree, &mut predictor, &found.best.placed));
-        best.truncate(nr as usize);
+        let around = all_around(&subject.tree, &mut predictor, &found.best.placed);
+        let best = distinct(
+            &subject.tree,
+            subject.size.roles,
+            ranking.sort(around),
+            nr as usize,
+        );
+        say_bound(&all.to_string(), &found, &ranking, &best);
         return Ok(best);
     }
     listed(subject, &mut predictor, &ranking, nr)
+}
+
+/// Says how good the search's best is among all, and why another stands first, if one does.
+fn say_bound(all: &str, found: &Found, ranking: &Ranking, listed: &[Predicted]) {
+    match 100.0 * (found.bound / found.best.performance - 1.0) {
+        _ if found.is_proven => eprint!("of {all} assignments none is predicted to be better"),
+        gap if gap.is_finite() => {
+            eprint!("of {all} assignments none is predicted to be better by more than {gap:.2} %");
+        }
+        _ => eprint!("of {all} assignments another may be better: there is no bound for this workload"),
+    }
+    let is_less = |first: &Predicted| first.performance < found.best.performance * (1.0 - TOLERANCE);
+    match listed.first().is_some_and(is_less) {
+        true => eprintln!(
+            " than {}; within {:.2} % of it, which the tables do not tell apart, those go first in which instances share \
+             least",
+            figure(found.best.performance),
+            100.0 * ranking.tie()
+        ),
+        false => eprintln!(),
+    }
 }
 
 /// The best of all, predicted one by one.
@@ -224,7 +265,9 @@ fn listed(
     ranking: &Ranking,
     nr: u32,
 ) -> Result<Vec<Predicted>> {
-    let best = best_of_all(&subject.tree, predictor, subject.nr_threads(), nr as usize)?;
+    // As many more as may be the same but for the order of instances, or for a long list some of them.
+    let nr_more = (nr as usize * nr_orders(subject.size.instances)).min(MAX_MORE.max(nr as usize));
+    let best = best_of_all(&subject.tree, predictor, subject.nr_threads(), nr_more)?;
     if best.nr_unknown > 0 {
         eprintln!(
             "{} of {} assignments need entries that the tables lack",
@@ -237,5 +280,5 @@ fn listed(
             "no assignment can be predicted: run `threadwise place profile` with the same options to its end"
         );
     }
-    Ok(best)
+    Ok(distinct(&subject.tree, subject.size.roles, best, nr as usize))
 }

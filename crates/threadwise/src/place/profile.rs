@@ -138,9 +138,9 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
     let nr_without_room = experiments.iter().filter(no_room).count();
     if options.answer.dry_run {
         let nr = experiments.len() - nr_without_room;
-        let hours = (nr as f64 * f64::from(subject.precision.min) * subject.seconds_a_run) / 3600.0;
+        let minutes = (nr as f64 * f64::from(subject.precision.min) * subject.seconds_a_run) / 60.0;
         println!(
-            "would run {nr} experiments at least {} times each, {hours:.1} h or more",
+            "would run {nr} experiments at least {} times each, {minutes:.1} minutes or more",
             subject.precision.min
         );
         return Ok(ExitCode::SUCCESS);
@@ -148,7 +148,19 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
     let store = subject.open(&options.store)?;
     let nr_before = store.runs()?.len();
     let mut runner = subject.runner()?;
-    watched(&subject.campaign(&layouts), &experiments, runner.as_mut(), &store)?;
+    let campaign = subject.campaign(&layouts);
+    let runs = watched(&campaign, &experiments, runner.as_mut(), &store)?;
+    let (nr_wide, widest) = campaign.wide(&runs);
+    if nr_wide > 0 {
+        eprintln!(
+            "{nr_wide} of {} experiments vary by more than {} % after {} runs, the worst by {:.1} %: end what else runs here, \
+             raise `precision.max`, or measure longer",
+            runs.len(),
+            100.0 * subject.precision.relative,
+            subject.precision.max,
+            100.0 * widest
+        );
+    }
     let nr_runs = store.runs()?.len();
     let nr_new = nr_runs.saturating_sub(nr_before);
     if nr_without_room > 0 {
@@ -157,7 +169,7 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
              instances; assignments that need them are not predicted"
         );
     }
-    let (base, beside) = subject.campaign(&layouts).tables(&store)?.nr_entries();
+    let (base, beside) = campaign.tables(&store)?.nr_entries();
     match options.answer.format {
         Format::Text => println!(
             "{} [{}]: {base} entries of the Base Time Table and {beside} of the Slowdown Table from {nr_runs} runs, \
@@ -170,7 +182,7 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
             json!({
                 "schema": "threadwise.place.profile/1", "subject": subject.name, "machine": subject.machine.name(),
                 "label": runner.label(), "seed": subject.seed, "base_entries": base, "slowdown_entries": beside,
-                "runs": nr_runs, "new_runs": nr_new, "without_room": nr_without_room,
+                "runs": nr_runs, "new_runs": nr_new, "without_room": nr_without_room, "wide": nr_wide,
             })
         ),
     }

@@ -12,6 +12,14 @@ use threadwise_placement::{Assignments, Leaf, Sampler, Scope, Tree, count as cou
 
 use crate::Format;
 
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("it must be at least 1".to_string()),
+        Ok(nr) => Ok(nr),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
 /// A machine, and threads to place on it.
 #[derive(clap::Args)]
 pub struct ShapeOptions {
@@ -20,11 +28,11 @@ pub struct ShapeOptions {
     machine: String,
 
     /// Distinct threads of an instance
-    #[arg(long, short)]
+    #[arg(long, short, value_parser = at_least_one)]
     threads: usize,
 
     /// Instances of the program
-    #[arg(long, short, default_value_t = 1)]
+    #[arg(long, short, default_value_t = 1, value_parser = at_least_one)]
     instances: usize,
 
     /// How to print it

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use serde_json::json;
+use threadwise_lab::run::VERSION;
 use threadwise_machine::{CpuId, Machine};
 use threadwise_placement::host::Host;
 use threadwise_placement::spec::{Precision, Spec};
@@ -181,8 +182,9 @@ impl SubjectOptions {
                 };
                 subject.size.instances = self.instances.unwrap_or(2);
                 subject.identity = match subject.kind {
-                    Kind::Sim { .. } => json!([variant, subject.machine, "sim"]),
-                    _ => json!([variant, subject.machine, self.noise]),
+                    // What another version computes or simulates may be something else.
+                    Kind::Sim { .. } => json!([variant, subject.machine, "sim", VERSION]),
+                    _ => json!([variant, subject.machine, self.noise, VERSION]),
                 }
                 .to_string();
             },
