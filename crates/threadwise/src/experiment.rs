@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the commands that carry out experiments have in common.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle, WeakProgressBar};
 use threadwise_lab::evaluate::evaluate;
 use threadwise_lab::experiment::Experiment;
 use threadwise_lab::run::{Measurement, Sample, VERSION};
@@ -195,11 +197,55 @@ impl Recording {
     }
 }
 
-/// On a terminal only: indicatif hides it elsewhere.
+/// How often a log is told how far it is.
+const TELL_EVERY: Duration = Duration::from_secs(60);
+
+/// On a terminal; elsewhere, where indicatif hides it, a line each minute.
 pub fn progress_bar() -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {msg} {wide_bar} {pos}/{len} {eta}")
         .expect("a constant template");
     let bar = ProgressBar::new(0).with_style(style);
-    bar.enable_steady_tick(std::time::Duration::from_millis(250));
+    bar.enable_steady_tick(Duration::from_millis(250));
+    if bar.is_hidden() {
+        let followed = bar.downgrade();
+        std::thread::spawn(move || tell(&followed, TELL_EVERY, std::io::stderr()));
+    }
     bar
+}
+
+/// Writes how far a bar is, again and again, until it is finished or nobody has it any more.
+fn tell(bar: &WeakProgressBar, every: Duration, mut to: impl Write) {
+    loop {
+        std::thread::sleep(every);
+        let Some(bar) = bar.upgrade().filter(|bar| !bar.is_finished()) else {
+            return;
+        };
+        let (done, all) = (bar.position(), bar.length().unwrap_or(0));
+        writeln!(to, "{} {done}/{all}", bar.message()).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+
+    use super::*;
+
+    #[test]
+    fn a_log_is_told_how_far_it_is() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let bar = ProgressBar::hidden();
+        bar.set_length(7);
+        bar.set_position(3);
+        bar.set_message("runs");
+        let followed = bar.downgrade();
+        let teller = std::thread::spawn(move || tell(&followed, Duration::from_millis(20), writer));
+        let mut told = String::new();
+        let mut reader = BufReader::new(reader);
+        reader.read_line(&mut told).unwrap();
+        assert_eq!(told, "runs 3/7\n");
+        // It ends with the bar.
+        bar.finish_and_clear();
+        teller.join().unwrap();
+    }
 }
