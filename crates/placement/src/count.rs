@@ -51,6 +51,8 @@ pub(crate) struct Classes {
     of_shape: Vec<Vec<BigUint>>,
     /// By shape and class, then threads and children: classes of that many threads on at most that many children.
     of_children: Vec<Vec<Vec<Vec<BigUint>>>>,
+    /// By shape and class of children, one more than there are, then threads: on the children of that class and of later ones.
+    of_later: Vec<Vec<Vec<BigUint>>>,
     /// Pascal's triangle.
     choose: Vec<Vec<BigUint>>,
 }
@@ -62,6 +64,7 @@ impl Classes {
             nr_threads,
             of_shape: vec![Vec::new(); tree.shapes.len()],
             of_children: vec![Vec::new(); tree.shapes.len()],
+            of_later: vec![Vec::new(); tree.shapes.len()],
             choose: pascal(nr_threads),
         };
         classes.fill(tree, tree.nodes[ROOT].shape);
@@ -89,6 +92,12 @@ impl Classes {
         at_most.cloned().unwrap_or_default()
     }
 
+    /// Classes of `threads` threads on the children of the class `class` of a shape and of later classes.
+    pub fn on_later(&self, shape: usize, class: usize, threads: usize) -> BigUint {
+        let later = &self.of_later[shape][class];
+        later.get(threads).cloned().unwrap_or_default()
+    }
+
     /// n over k.
     pub fn choose(&self, n: usize, k: usize) -> &BigUint {
         &self.choose[n][k]
@@ -103,18 +112,21 @@ impl Classes {
             self.of_shape[shape] = vec![BigUint::one(), BigUint::one()];
             return;
         }
-        let mut all = vec![BigUint::one()];
         for &(child, nr) in &children {
             self.fill(tree, child);
             let rows = self.partitions(child, nr, nr * tree.shapes[child].nr_leaves);
-            let here: Vec<BigUint> = (rows.iter().zip(0..))
-                .map(|(row, k)| row[nr.min(k)].clone())
-                .collect();
-            all = self.shuffle(&all, &here);
             self.of_children[shape].push(rows);
         }
-        all.truncate(nr_leaves + 1);
-        self.of_shape[shape] = all;
+        let mut later = vec![vec![BigUint::one()]];
+        for (rows, (_, nr)) in self.of_children[shape].iter().zip(&children).rev() {
+            let here: Vec<BigUint> = (rows.iter().zip(0..))
+                .map(|(row, k)| row[(*nr).min(k)].clone())
+                .collect();
+            later.push(self.shuffle(&here, &later[later.len() - 1]));
+        }
+        later.reverse();
+        self.of_shape[shape] = later[0].iter().take(nr_leaves + 1).cloned().collect();
+        self.of_later[shape] = later;
     }
 
     /// By threads, up to `leaves`, and children, up to the lesser of `nr` and the threads.

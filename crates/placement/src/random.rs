@@ -72,7 +72,7 @@ impl<'t> Sampler<'t> {
         let mut rest = threads.to_vec();
         for class in 0..at.classes.len() {
             // Of the threads that are left, first how many are in this class, then which, then how.
-            let after = |left: usize| self.on_classes_from(at.shape, class + 1, left);
+            let after = |left: usize| self.classes.on_later(at.shape, class + 1, left);
             let nr = at.classes[class].nodes.len();
             let mut here = 0;
             let ways_after = loop {
@@ -134,20 +134,6 @@ impl<'t> Sampler<'t> {
             here.extend(take_subset(&self.classes, &mut rest, fellows, subset));
             self.place(child, &here, how, placed);
             number = later;
-        }
-    }
-
-    /// Assignments of `threads` threads to the classes of children of a shape from one on.
-    fn on_classes_from(&self, shape: usize, class: usize, threads: usize) -> BigUint {
-        match self.tree.shapes[shape].children.get(class) {
-            None => BigUint::from(u32::from(threads == 0)),
-            Some(&(_, nr)) => (0..=threads)
-                .map(|here| {
-                    self.classes.choose(threads, here)
-                        * self.classes.on_children(shape, class, here, nr)
-                        * self.on_classes_from(shape, class + 1, threads - here)
-                })
-                .sum(),
         }
     }
 }

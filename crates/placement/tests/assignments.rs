@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use proptest::prelude::*;
 use rand_pcg::Pcg64;
@@ -248,6 +249,23 @@ fn drawing_threads_one_by_one_would_fail_the_test() {
         }
     }
     assert!(chi_square(&drawn, nr_classes) > chi_square_limit((nr_classes - 1) as f64));
+}
+
+/// Drawing went through all ways to spread threads over different cores: 24 threads on as many would take for ever.
+#[test]
+fn many_kinds_of_cores_are_no_obstacle() {
+    let mut text = String::from("name = \"many\"\ndescription = \"d\"\ntopology = \"core:24 pu:1\"\n");
+    for cpu in 0..24 {
+        text += &format!("[[capacity]]\ncpus = \"{cpu}\"\ncapacity = {}\n", 1024 - 20 * cpu);
+    }
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("many.toml");
+    std::fs::write(&path, text).unwrap();
+    let tree = Tree::new(&Machine::load(path.to_str().unwrap()).unwrap()).unwrap();
+    let mut sampler = Sampler::new(&tree, 24).unwrap();
+    // 24!
+    assert_eq!(sampler.total().to_string(), "620448401733239439360000");
+    let drawn: BTreeSet<Leaf> = sampler.draw(&mut Pcg64::new(1, 1)).into_iter().collect();
+    assert_eq!(drawn.len(), 24);
 }
 
 #[test]

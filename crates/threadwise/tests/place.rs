@@ -1117,6 +1117,11 @@ fn whether_the_kernel_does_better_is_said() {
         better.contains("+200.0 %") && !better.contains("kernel's own"),
         "{better}"
     );
+    // It can be applied as it stands.
+    assert!(
+        better.contains("to apply it: threadwise place apply spec.toml --cpus \""),
+        "{better}"
+    );
     let (status, same) = select(3, 3);
     assert_eq!(status, Some(0), "{same}");
     assert!(
@@ -1447,6 +1452,11 @@ fn what_would_be_run_is_said_and_not_run() {
         assert!(
             output.status.success() && stdout.starts_with("would "),
             "{args:?}: {output:?}"
+        );
+        let said = workload.json(&[args, &["--dry-run"]].concat());
+        assert_eq!(
+            stdout.trim_end(),
+            format!("would {}", said["would"].as_str().unwrap())
         );
         assert!(!workload.path("ipfwd-intadd.place").exists(), "{args:?}");
     }

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
@@ -34,8 +34,8 @@ const STDERR_BYTES: usize = 400;
 /// The processes of all instances that there are now.
 static PROGRAMS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
-fn programs() -> Vec<u32> {
-    PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+fn programs() -> MutexGuard<'static, Vec<u32>> {
+    PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub struct Instance {
@@ -87,10 +87,7 @@ impl Instance {
                 words[0]
             ))
         })?;
-        PROGRAMS
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(child.id());
+        programs().push(child.id());
         let (lines, stderr) = (Arc::default(), Arc::default());
         keep_lines(child.stdout.take(), Arc::clone(&lines));
         keep_end(child.stderr.take(), Arc::clone(&stderr));
@@ -155,7 +152,7 @@ impl Instance {
             let Some(found) = &self.found else {
                 return Ok(());
             };
-            let programs = programs();
+            let programs = programs().clone();
             reap(&programs);
             let look = roles.verify(self.child.id(), found, (self.cpus.as_deref(), may_end), &programs);
             let (problem, patience) = match look {
@@ -227,10 +224,7 @@ impl Drop for Instance {
         self.child.wait().ok();
         // The rest of the group, now this process's children.
         while waitpid(Pid::from_raw(-group.as_raw()), None).is_ok() {}
-        PROGRAMS
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|&pid| pid != self.child.id());
+        programs().retain(|&pid| pid != self.child.id());
     }
 }
 

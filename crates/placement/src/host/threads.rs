@@ -118,7 +118,8 @@ impl Roles {
         }
     }
 
-    /// Checks that a process, its children and whoever it or another of the `programs` left have no threads but those that were found and those that need no CPU of
+    /// Checks that a process, its children and whoever it or another of the `programs` left have no threads but those that
+    /// were found and those that need no CPU of
     /// their own, and that the first run where they were put. Whoever comes and goes between two looks is not seen.
     ///
     /// # Errors

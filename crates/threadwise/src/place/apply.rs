@@ -31,7 +31,7 @@ pub struct Options {
     pids: Vec<u32>,
 
     /// Print it for this tool instead
-    #[arg(long, value_enum, conflicts_with_all = ["pids", "keep", "dry_run"])]
+    #[arg(long, value_enum, conflicts_with_all = ["pids", "keep"])]
     print: Option<Tool>,
 
     /// Go on until Ctrl-C, or until all processes have ended

@@ -36,6 +36,13 @@ pub struct Options {
     answer: AnswerOptions,
 }
 
+impl Options {
+    /// Whether programs are simulated.
+    pub fn is_simulated(&self) -> bool {
+        self.subject.is_simulated()
+    }
+}
+
 /// The readings by their names.
 const READINGS: [(&str, Reading); 3] = [
     ("literal", Reading::Literal),
@@ -54,12 +61,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let how = (subject.size, Reading::Literal);
     let experiments = manifest(&subject.tree, &subject.scope, &layouts, how)?;
     if options.answer.dry_run {
-        println!(
-            "would run {} experiments of the tables, and measure {} assignments and {} balanced ones",
+        options.answer.would(&format!(
+            "run {} experiments of the tables, and measure {} assignments and {} balanced ones",
             experiments.len(),
             sample.len(),
             balanced.len()
-        );
+        ));
         return Ok(ExitCode::SUCCESS);
     }
     let store = subject.open(&options.store)?;

@@ -51,7 +51,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             let on = cpus
                 .as_ref()
                 .map_or("the CPUs that the kernel chooses".to_string(), places);
-            println!("would run instance {nr} on {on}");
+            options.answer.would(&format!("run instance {nr} on {on}"));
         }
         return Ok(ExitCode::SUCCESS);
     }

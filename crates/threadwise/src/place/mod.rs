@@ -33,6 +33,13 @@ pub enum Command {
     Evaluate(evaluate::Options),
 }
 
+impl Command {
+    /// Whether what it finds out is about a simulated machine, where that is what it is asked for.
+    pub fn is_simulated(&self) -> bool {
+        matches!(self, Command::Evaluate(options) if options.is_simulated())
+    }
+}
+
 /// Carries the command out.
 pub fn run(command: Command) -> Result<ExitCode> {
     match command {

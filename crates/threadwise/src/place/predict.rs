@@ -69,8 +69,10 @@ pub fn predict(options: &Options) -> Result<ExitCode> {
     let subject = options.subject.load()?;
     if options.answer.dry_run {
         match options.tables.budget {
-            Some(budget) => println!("would run at most {budget} experiments to learn the tables"),
-            None => println!("would run nothing, only read the tables"),
+            Some(budget) => options
+                .answer
+                .would(&format!("run at most {budget} experiments to learn the tables")),
+            None => options.answer.would("run nothing, only read the tables"),
         }
         return Ok(ExitCode::SUCCESS);
     }

@@ -139,10 +139,10 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
     if options.answer.dry_run {
         let nr = experiments.len() - nr_without_room;
         let minutes = (nr as f64 * f64::from(subject.precision.min) * subject.seconds_a_run) / 60.0;
-        println!(
-            "would run {nr} experiments at least {} times each, {minutes:.1} minutes or more",
+        options.answer.would(&format!(
+            "run {nr} experiments at least {} times each, {minutes:.1} minutes or more",
             subject.precision.min
-        );
+        ));
         return Ok(ExitCode::SUCCESS);
     }
     let store = subject.open(&options.store)?;

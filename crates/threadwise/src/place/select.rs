@@ -94,9 +94,9 @@ struct Choice {
 pub fn select(options: &Options) -> Result<ExitCode> {
     let subject = options.subject.load()?;
     if let (true, Some(budget)) = (options.answer.dry_run, options.tables.budget) {
-        println!(
-            "would run at most {budget} experiments to learn the tables, and then measure the best predicted"
-        );
+        options.answer.would(&format!(
+            "run at most {budget} experiments to learn the tables, and then measure the best predicted"
+        ));
         return Ok(ExitCode::SUCCESS);
     }
     let store = open_tables(&subject, &options.tables)?;
@@ -104,14 +104,16 @@ pub fn select(options: &Options) -> Result<ExitCode> {
     let drawn = Drawn::new(&subject, options.baselines)?;
     if options.answer.dry_run {
         for it in &top {
-            println!(
-                "would measure {}  (predicted {})",
+            options.answer.would(&format!(
+                "measure {}  (predicted {})",
                 cpus_text(&subject.cpus(&it.placed)),
                 figure(it.performance)
-            );
+            ));
         }
         let (naive, balanced) = (drawn.naive.len(), drawn.balanced.len());
-        println!("and {naive} random and {balanced} balanced assignments");
+        options.answer.would(&format!(
+            "measure {naive} random and {balanced} balanced assignments beside them"
+        ));
         return Ok(ExitCode::SUCCESS);
     }
     let choice = choose(&subject, &store, (top, drawn), options.rounds as usize)?;
@@ -210,6 +212,13 @@ fn print_choice(subject: &Subject, choice: &Choice) {
         with_interval(&choice.performance),
         choice.label
     );
+    if let (Some(spec), false) = (&subject.spec_path, subject.is_in_lab()) {
+        println!(
+            "  to apply it: threadwise place apply {} --cpus \"{}\" --pid PID…, or --print taskset",
+            spec.display(),
+            cpus_text(&subject.cpus(&choice.predicted.placed))
+        );
+    }
     println!("{}", table(choice));
     println!(
         "naive: each class of equal assignments equally likely; balanced: threads dealt out evenly at random"

@@ -83,6 +83,19 @@ pub struct AnswerOptions {
     pub format: Format,
 }
 
+impl AnswerOptions {
+    /// Says what would be done.
+    pub fn would(&self, what: &str) {
+        match self.format {
+            Format::Text => println!("would {what}"),
+            Format::Json => println!(
+                "{}",
+                json!({ "schema": "threadwise.place.dry-run/1", "would": what })
+            ),
+        }
+    }
+}
+
 /// The store to use.
 #[derive(clap::Args)]
 pub struct StoreOptions {
@@ -113,6 +126,8 @@ pub struct Subject {
     pub scope: Scope,
     pub size: Size,
     pub thread_names: Vec<String>,
+    /// The file that says how it is run, if one does.
+    pub spec_path: Option<PathBuf>,
     pub precision: Precision,
     pub seed: u64,
     /// Of one run, about.
@@ -135,6 +150,11 @@ impl SubjectOptions {
             Some(variant) => self.load_ipfwd(variant),
             None => self.load_spec(Path::new(&self.subject)),
         }
+    }
+
+    /// Whether the programs are to be simulated.
+    pub fn is_simulated(&self) -> bool {
+        self.on == Some(On::Sim)
     }
 
     fn load_ipfwd(&self, variant: &str) -> Result<Subject> {
@@ -217,6 +237,7 @@ impl SubjectOptions {
             ),
         };
         self.subject((&spec.name, machine), (&scope, beyond), kind, |subject| {
+            subject.spec_path = Some(path.into());
             subject.thread_names = spec.threads.iter().map(|thread| thread.to_string()).collect();
             subject.precision = spec.precision;
             subject.size.instances = self.instances.unwrap_or(spec.instances);
@@ -260,6 +281,7 @@ impl SubjectOptions {
                 instances: 1,
             },
             thread_names: Vec::new(),
+            spec_path: None,
             precision: Precision::default(),
             seed: self.seed,
             seconds_a_run: 0.0,

@@ -78,12 +78,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     if options.answer.dry_run {
-        println!(
-            "would measure {} random assignments of {}, at least {:.0} s",
+        options.answer.would(&format!(
+            "measure {} random assignments of {}, at least {:.0} s",
             options.samples,
             sampler.total(),
             f64::from(options.samples) * subject.seconds_a_run
-        );
+        ));
         return Ok(ExitCode::SUCCESS);
     }
     let mut random = Pcg64::new(u128::from(subject.seed), 0x3a3);

@@ -172,6 +172,7 @@ fn checked(source: &Source, arguments: &[String]) -> Result<Option<(Experiment, 
     let (form, experiment) = match &parsed.command {
         Command::Sim(sim::Command::Run(options)) => (Form::Simulated, options.experiment.file()),
         Command::Lab(lab::Command::Run(options)) => (Form::Lab, options.experiment.file()),
+        Command::Place(command) if command.is_simulated() => (Form::Simulated, None),
         Command::Model(_) | Command::Place(_) => (Form::Computed, None),
         _ => bail!("only sim run, lab run, model and place produce figures"),
     };
@@ -179,8 +180,8 @@ fn checked(source: &Source, arguments: &[String]) -> Result<Option<(Experiment, 
         bail!("its figures are {}, not {}", form.name(), source.form.name());
     }
     let Some(path) = experiment else {
-        return match form {
-            Form::Computed => Ok(None),
+        return match parsed.command {
+            Command::Model(_) | Command::Place(_) => Ok(None),
             _ => bail!("it names no experiment"),
         };
     };
