@@ -9,7 +9,9 @@ use std::path::Path;
 use proptest::prelude::*;
 use rand_pcg::Pcg64;
 use threadwise_machine::Machine;
-use threadwise_placement::{Assignments, Canonical, Error, Leaf, Sampler, Scope, Tree, count};
+use threadwise_placement::{
+    Assignments, Canonical, Error, Leaf, Predicted, Sampler, Scope, Tree, count, distinct,
+};
 
 fn t2() -> Machine {
     Machine::load("ultrasparc-t2").unwrap()
@@ -173,6 +175,33 @@ fn interchangeable_instances_by_brute_force() {
             "2100".into()
         ]
     );
+}
+
+/// Of all assignments of two instances as many are left as there are when they are interchangeable; of three as well.
+#[test]
+fn instances_in_another_order_are_told() {
+    for (machine, threads, instances) in [
+        ("ultrasparc-t2", 3, 2),
+        ("core:3 pu:2", 2, 3),
+        ("core:4 pu:2", 1, 4),
+    ] {
+        let machine = Machine::load(machine).unwrap();
+        let tree = Tree::new(&machine).unwrap();
+        let mut all = Assignments::new(&tree, threads * instances).unwrap();
+        let listed = std::iter::from_fn(|| all.advance().map(|_| all.current().to_vec()));
+        let listed: Vec<Predicted> = listed
+            .map(|placed| Predicted {
+                placed,
+                performance: 1.0,
+            })
+            .collect();
+        let nr = listed.len();
+        let different = distinct(&tree, threads, listed, nr);
+        assert_eq!(
+            different.len().to_string(),
+            counts(&machine, threads, instances)[1]
+        );
+    }
 }
 
 #[test]

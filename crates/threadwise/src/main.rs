@@ -17,6 +17,7 @@ mod sim;
 mod topo;
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -76,28 +77,36 @@ fn message(error: &anyhow::Error) -> String {
     message
 }
 
-/// A reader that has seen enough is no error, and a full disk behind stdout is one like any other. The standard library
-/// knows neither: `println!` panics.
-fn end_with_stdout() {
+/// The exit status where stdout fails: that of a program that SIGPIPE ends if its reader has seen enough, else that of any
+/// error. The standard library knows neither: `println!` panics. Everything is dropped on the way as in any panic.
+fn with_stdout(work: impl FnOnce() -> ExitCode + std::panic::UnwindSafe) -> ExitCode {
+    static STATUS: AtomicU8 = AtomicU8::new(0);
     let panics = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         let told = info.payload_as_str().unwrap_or_default();
         match told.strip_prefix("failed printing to stdout: ") {
-            Some(why) if why.contains("os error 32") => std::process::exit(0),
+            Some(why) if why.contains("os error 32") => STATUS.store(141, Ordering::Relaxed),
             Some(why) => {
                 eprintln!("threadwise: cannot print the result: {why}");
-                std::process::exit(2);
+                STATUS.store(2, Ordering::Relaxed);
             }
             None => panics(info),
         }
     }));
+    std::panic::catch_unwind(work).unwrap_or_else(|panic| match STATUS.load(Ordering::Relaxed) {
+        0 => std::panic::resume_unwind(panic),
+        status => ExitCode::from(status),
+    })
 }
 
 fn main() -> ExitCode {
     if std::env::args().next().as_deref() == Some("/init") {
         threadwise_lab::agent::run();
     }
-    end_with_stdout();
+    with_stdout(run)
+}
+
+fn run() -> ExitCode {
     let result = match Options::parse().command {
         Command::Topo(options) => topo::run(options),
         Command::Bench(command) => bench::run(command),

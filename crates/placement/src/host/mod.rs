@@ -41,6 +41,8 @@ impl<'a> Host<'a> {
     /// [`RunError::Program`] when the specification's patterns are none.
     pub fn new(spec: &'a Spec, folder: PathBuf, interrupted: &'a AtomicBool) -> Result<Self, RunError> {
         create(&folder)?;
+        // Whoever is this process's child by now is nobody's stray.
+        drop(process::known());
         nix::sys::prctl::set_child_subreaper(true)
             .map_err(|error| RunError::Program(format!("cannot see who loses its parent: {error}")))?;
         Ok(Host {

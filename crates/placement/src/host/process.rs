@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
@@ -15,7 +15,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use threadwise_machine::CpuId;
 
-use super::threads::{Found, Problem, Roles, pid_of, reap, strays};
+use super::threads::{Found, Problem, Roles, children, pid_of, reap, strays};
 use crate::run::RunError;
 use crate::spec::Spec;
 
@@ -31,11 +31,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// The last bytes of what a program wrote to stderr, for its error.
 const STDERR_BYTES: usize = 400;
 
-/// The processes of all instances that there are now.
-static PROGRAMS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+/// The processes of all instances that there are now, and children that this process had before the first.
+static KNOWN: LazyLock<Mutex<Vec<u32>>> = LazyLock::new(|| Mutex::new(children()));
 
-fn programs() -> MutexGuard<'static, Vec<u32>> {
-    PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner)
+pub fn known() -> MutexGuard<'static, Vec<u32>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub struct Instance {
@@ -87,7 +87,7 @@ impl Instance {
                 words[0]
             ))
         })?;
-        programs().push(child.id());
+        known().push(child.id());
         let (lines, stderr) = (Arc::default(), Arc::default());
         keep_lines(child.stdout.take(), Arc::clone(&lines));
         keep_end(child.stderr.take(), Arc::clone(&stderr));
@@ -118,6 +118,7 @@ impl Instance {
             return Ok(true);
         }
         let ended = self.ended()?;
+        reap(&known());
         match roles.find(self.child.id()) {
             Ok(found) => self.found = Some(found),
             Err(missing) if ended => {
@@ -152,9 +153,9 @@ impl Instance {
             let Some(found) = &self.found else {
                 return Ok(());
             };
-            let programs = programs().clone();
-            reap(&programs);
-            let look = roles.verify(self.child.id(), found, (self.cpus.as_deref(), may_end), &programs);
+            let known = known().clone();
+            reap(&known);
+            let look = roles.verify(self.child.id(), found, (self.cpus.as_deref(), may_end), &known);
             let (problem, patience) = match look {
                 Ok(()) => return Ok(()),
                 Err(Problem::Elsewhere(problem)) => (problem, Duration::ZERO),
@@ -224,16 +225,15 @@ impl Drop for Instance {
         self.child.wait().ok();
         // The rest of the group, now this process's children.
         while waitpid(Pid::from_raw(-group.as_raw()), None).is_ok() {}
-        programs().retain(|&pid| pid != self.child.id());
+        known().retain(|&pid| pid != self.child.id());
     }
 }
 
 /// Ends what programs have left in groups of their own.
 pub fn end_strays() {
-    let next = || strays(&programs()).first().copied();
+    let next = || strays(&known()).first().copied();
     for pid in std::iter::from_fn(next).map(pid_of) {
-        kill(pid, Signal::SIGKILL).ok();
-        if waitpid(pid, None).is_err() {
+        if kill(pid, Signal::SIGKILL).is_err() || waitpid(pid, None).is_err() {
             return;
         }
     }

@@ -88,7 +88,7 @@ impl Roles {
         let threads = threads(tgid, &orphans_of(tgid));
         let mut by_creation: Vec<i32> = threads.keys().copied().collect();
         // Ids ascend until they begin anew, which those that began in one tick are not expected to have seen.
-        by_creation.sort_by_cached_key(|&tid| (tid != tgid as i32, began(tid), tid));
+        by_creation.sort_by_cached_key(|&tid| (tid != tgid as i32, began(tid).unwrap_or(u64::MAX), tid));
         // Names first: a pattern takes whoever is left.
         let mut found = vec![None; self.roles.len()];
         for patterns in [false, true] {
@@ -118,9 +118,8 @@ impl Roles {
         }
     }
 
-    /// Checks that a process, its children and whoever it or another of the `programs` left have no threads but those that
-    /// were found and those that need no CPU of
-    /// their own, and that the first run where they were put. Whoever comes and goes between two looks is not seen.
+    /// Checks that a process, its children and whoever programs left (see [`strays`]) have no threads but those that
+    /// were found and those that need no CPU of their own, and that the first run where they were put. Whoever comes and goes between two looks is not seen.
     ///
     /// # Errors
     /// Which thread is where it should not be, or has ended although it may not.
@@ -129,9 +128,9 @@ impl Roles {
         tgid: u32,
         found: &Found,
         (cpus, may_end): (Option<&[CpuId]>, bool),
-        programs: &[u32],
+        known: &[u32],
     ) -> Result<(), Problem> {
-        let threads = threads(tgid, &[orphans_of(tgid), strays(programs)].concat());
+        let threads = threads(tgid, &[orphans_of(tgid), strays(known)].concat());
         for (nr, tid) in found.0.iter().enumerate() {
             if !threads.contains_key(tid) {
                 if may_end {
@@ -204,35 +203,35 @@ pub fn pin_to(tid: i32, cpu: CpuId) -> Result<(), String> {
         })
 }
 
-/// Processes whose parents, programs under test, have ended: they are this process's children then, if it is a subreaper
-/// (PR_SET_CHILD_SUBREAPER in prctl(2)). Those that programs are started as are among them.
-fn children() -> impl Iterator<Item = u32> {
-    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    tasks.flat_map(|task| {
-        let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        let pids = children.split_whitespace().filter_map(|pid| pid.parse().ok());
-        pids.collect::<Vec<u32>>()
-    })
+/// This process's children: those that its main thread started, programs under test among them, and, if it is a subreaper,
+/// whoever lost a parent that descended from it (PR_SET_CHILD_SUBREAPER in prctl(2); find_new_reaper() in kernel/exit.c gives
+/// them to the main thread).
+pub fn children() -> Vec<u32> {
+    let path = format!("/proc/self/task/{}/children", std::process::id());
+    let children = fs::read_to_string(path).unwrap_or_default();
+    let pids = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+    pids.collect()
 }
 
 /// What a program has left that is still in its process group.
 fn orphans_of(tgid: u32) -> Vec<u32> {
     let is_its = |pid: &u32| *pid != tgid && group_of(*pid) == Some(tgid);
-    children().filter(is_its).collect()
+    children().into_iter().filter(is_its).collect()
 }
 
-/// What programs have left in groups of their own, so that nobody can tell whose it is: neither one of the `programs` nor
-/// in the group of one.
-pub fn strays(programs: &[u32]) -> Vec<u32> {
-    let is_known = |pid: u32| programs.contains(&pid);
+/// What programs have left in groups of their own, so that nobody can tell whose it is: neither one of the `known`, which
+/// are the programs and whoever was there before them, nor in the group of one.
+pub fn strays(known: &[u32]) -> Vec<u32> {
+    let is_known = |pid: u32| known.contains(&pid);
     children()
+        .into_iter()
         .filter(|&pid| !is_known(pid) && !group_of(pid).is_some_and(is_known))
         .collect()
 }
 
 /// Lets those that programs have left go when they have ended.
-pub fn reap(programs: &[u32]) {
-    for pid in children().filter(|pid| !programs.contains(pid)) {
+pub fn reap(known: &[u32]) {
+    for pid in children().into_iter().filter(|pid| !known.contains(pid)) {
         waitpid(pid_of(pid), Some(WaitPidFlag::WNOHANG)).ok();
     }
 }

@@ -72,7 +72,7 @@ pub struct Learned {
     /// Whether the entries that the best assignments use are known as precisely as the campaign asks for. Without it
     /// the budget was the limit.
     pub is_narrow: bool,
-    /// The assignments that are predicted to be the best, the best first: of the candidates and of what climbing found.
+    /// The assignments that are predicted to be the best, the best first: of the candidates and of what climbing and annealing found.
     pub best: Vec<Predicted>,
     measured: BTreeSet<Experiment>,
     completion: Arc<Completion>,
@@ -228,7 +228,7 @@ struct Study<'a> {
     recent: VecDeque<Surprises>,
     /// Rounds in a row after which all that matters was known well enough.
     narrow_rounds: usize,
-    /// Assignments that climbing has found.
+    /// Assignments that climbing and annealing have found.
     found: Vec<Vec<Leaf>>,
 }
 
@@ -357,7 +357,9 @@ impl<'a> Study<'a> {
                     all.see(&from.placed, from.performance);
                 }
             }
-            self.found.extend(annealed.map(|it| it.placed));
+            let is_new = |it: &Predicted| !self.found.contains(&it.placed);
+            let annealed = annealed.filter(is_new).map(|it| it.placed);
+            self.found.extend(annealed);
             for from in best.iter().take(batch) {
                 let placed = self.climb(&mut predictor, from);
                 let mut form = Vec::new();

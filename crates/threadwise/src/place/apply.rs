@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `threadwise place apply`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -72,7 +72,14 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     if options.keep {
         ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)).context("cannot handle Ctrl-C")?;
     }
-    let mut last_problem = None;
+    let mut last_problem: BTreeMap<u32, String> = BTreeMap::new();
+    // Of each process what is wrong with it is said once.
+    let mut say = |pid: u32, problem: String| {
+        if last_problem.get(&pid) != Some(&problem) {
+            eprintln!("threadwise: process {pid} {problem}");
+            last_problem.insert(pid, problem);
+        }
+    };
     let mut instances: Vec<_> = options.pids.iter().copied().zip(&cpus).collect();
     let mut never_found: BTreeSet<u32> = options.pids.iter().copied().collect();
     loop {
@@ -81,9 +88,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
                 Ok(found) => found,
                 // They may be still to come.
                 Err(problem) if options.keep => {
-                    if is_there(*pid) && last_problem.as_ref() != Some(&problem) {
-                        eprintln!("threadwise: process {pid} {problem}: it is waited for");
-                        last_problem = Some(problem);
+                    if is_there(*pid) {
+                        say(*pid, format!("{problem}: it is waited for"));
                     }
                     continue;
                 }
@@ -97,23 +103,23 @@ pub fn run(options: &Options) -> Result<ExitCode> {
                 continue;
             }
             match found.pin(cpus) {
-                Err(problem) if !options.keep => bail!("process {pid}: {problem}"),
-                // A thread may have ended meanwhile; whatever else it is, say it once.
-                Err(problem) if last_problem.as_ref() != Some(&problem) => {
-                    eprintln!("threadwise: process {pid}: {problem}");
-                    last_problem = Some(problem);
-                }
-                _ => {}
+                // A thread may have ended meanwhile, or it is something else.
+                Err(problem) if options.keep => say(*pid, problem),
+                Err(problem) => bail!("process {pid}: {problem}"),
+                Ok(()) => {}
             }
         }
         instances.retain(|(pid, _)| is_there(*pid));
-        if let Some(pid) = never_found.iter().find(|&&pid| !is_there(pid)) {
-            bail!("process {pid} has ended and never had the threads that were to be pinned");
-        }
         if !options.keep || options.dry_run || instances.is_empty() || INTERRUPTED.load(Ordering::Relaxed) {
-            return Ok(ExitCode::SUCCESS);
+            break;
         }
         std::thread::sleep(Duration::from_millis(100));
+    }
+    match never_found.iter().find(|&&pid| !is_there(pid)) {
+        Some(pid) => {
+            bail!("process {pid} has ended and was never seen with the threads that were to be pinned")
+        }
+        None => Ok(ExitCode::SUCCESS),
     }
 }
 

@@ -152,9 +152,12 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
     let runs = watched(&campaign, &experiments, runner.as_mut(), &store)?;
     let (nr_wide, widest) = campaign.wide(&runs);
     if nr_wide > 0 {
+        let advice = match subject.spec_path {
+            Some(_) => ": end what else runs there, raise `precision.max`, or measure longer",
+            None => "",
+        };
         eprintln!(
-            "{nr_wide} of {} experiments vary by more than {} % after {} runs, the worst by {:.1} %: end what else runs here, \
-             raise `precision.max`, or measure longer",
+            "{nr_wide} of {} experiments vary by more than {} % after {} runs, the worst by {:.1} %{advice}",
             runs.len(),
             100.0 * subject.precision.relative,
             subject.precision.max,

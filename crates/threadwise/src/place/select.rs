@@ -212,11 +212,16 @@ fn print_choice(subject: &Subject, choice: &Choice) {
         with_interval(&choice.performance),
         choice.label
     );
-    if let (Some(spec), false) = (&subject.spec_path, subject.is_in_lab()) {
+    let kernel_is_better = choice
+        .baselines
+        .iter()
+        .any(|it| it.name == KERNEL && it.is_better());
+    if let (Some(spec), false, false) = (&subject.spec_path, subject.is_in_lab(), kernel_is_better) {
         println!(
-            "  to apply it: threadwise place apply {} --cpus \"{}\" --pid PID…, or --print taskset",
-            spec.display(),
-            cpus_text(&subject.cpus(&choice.predicted.placed))
+            "  to apply it: threadwise place apply {:?} --cpus \"{}\"{}, or --print taskset",
+            spec,
+            cpus_text(&subject.cpus(&choice.predicted.placed)),
+            " --pid PID".repeat(subject.size.instances)
         );
     }
     println!("{}", table(choice));
