@@ -443,14 +443,29 @@ fn qemu_command(
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log);
-    // SAFETY: prctl is safe to call between fork and exec. Whatever ends this process ends QEMU.
+    // SAFETY: both calls are safe between fork and exec. Whatever ends this process ends QEMU.
     unsafe {
-        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
+        command.pre_exec(|| {
+            succeeded(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
+            // A vCPU that wakes another in QEMU often holds a lock of the guest that this one wants next: under
+            // SCHED_BATCH, which its threads inherit, the host does not let the woken one preempt it and spin for it.
+            let parameters = libc::sched_param { sched_priority: 0 };
+            succeeded(libc::sched_setscheduler(
+                0,
+                libc::SCHED_BATCH,
+                &raw const parameters,
+            ))
         });
     }
     Ok(command)
+}
+
+/// What a system call that returns 0 if it succeeded came to.
+fn succeeded(status: i32) -> io::Result<()> {
+    match status {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// The topology for QEMU, as the guest's kernel is to see it. Machines whose packages or cores differ in size have none.

@@ -3,8 +3,8 @@
 
 use super::{alone, run, slow_down, stdout, threadwise};
 
-/// Where the instructions of two processes go that wake each other this often.
-fn profile_of_pipe(scheduler: &[&str], wakeups: u64) -> serde_json::Value {
+/// Where the instructions of two processes go that wake each other this often, and whether the host could not keep up.
+fn profile_of_pipe(scheduler: &[&str], wakeups: u64) -> (serde_json::Value, bool) {
     let _guests = alone();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("profile.json");
@@ -22,12 +22,10 @@ fn profile_of_pipe(scheduler: &[&str], wakeups: u64) -> serde_json::Value {
         .arg((wakeups / 2).to_string())
         .output()
         .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let profile = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    (profile, stderr.contains("the host could not keep up"))
 }
 
 /// How often the functions with such an end of their name were called.
@@ -43,37 +41,35 @@ fn calls(profile: &serde_json::Value, name: &str) -> u64 {
 fn a_switch_costs_hardly_more_instructions_than_under_the_kernels_scheduler() {
     // Loading the program is a tenth of it.
     const WAKEUPS: u64 = 24_000;
-    // On a busy host the two have differed by a fifth, once. Then it is to be shown on slower machines.
-    let shown = (0..3)
-        .map(|_| instructions_of_pipe(WAKEUPS))
-        .find(|[kernel, ours]| {
-            let holds = *ours < 1.06 * kernel;
-            if !holds {
-                eprintln!("{ours} instructions for {WAKEUPS} wake-ups, {kernel} under the kernel's");
-                slow_down();
-            }
-            holds
-        });
-    assert!(shown.is_some());
+    // What the host could not serve shows nothing, and is asked of slower machines.
+    loop {
+        let pipes = [&[][..], &["--scheduler", "scx_threadwise"]].map(|of| instructions_of_pipe(of, WAKEUPS));
+        let [(kernel, lost_there), (ours, lost_here)] = pipes;
+        if ours < 1.06 * kernel {
+            return;
+        }
+        assert!(
+            (lost_there || lost_here) && slow_down(),
+            "{ours} instructions for {WAKEUPS} wake-ups, {kernel} under the kernel's"
+        );
+    }
 }
 
-/// All instructions of the guest while two processes wake each other, under the kernel's scheduler and under ours.
-fn instructions_of_pipe(wakeups: u64) -> [f64; 2] {
-    [&[][..], &["--scheduler", "scx_threadwise"]].map(|scheduler| {
-        let profile = profile_of_pipe(scheduler, wakeups);
-        // Each wakes the other, sleeps, and leaves its CPU idle.
-        let switches = calls(&profile, "__schedule");
-        assert!(switches > 18 * wakeups / 10, "{scheduler:?}: {switches} switches");
-        // What belongs to a scheduler is told by its hooks' names.
-        let selected = calls(&profile, "_threadwise_select_cpu");
-        let expected = if scheduler.is_empty() {
-            0..1
-        } else {
-            9 * wakeups / 10..2 * wakeups
-        };
-        assert!(expected.contains(&selected), "{scheduler:?}: {selected} calls");
-        profile["instructions"].as_u64().unwrap() as f64
-    })
+/// All instructions of the guest while two processes wake each other, and whether the host could not keep up.
+fn instructions_of_pipe(scheduler: &[&str], wakeups: u64) -> (f64, bool) {
+    let (profile, is_lost) = profile_of_pipe(scheduler, wakeups);
+    // Each wakes the other, sleeps, and leaves its CPU idle.
+    let switches = calls(&profile, "__schedule");
+    assert!(switches > 18 * wakeups / 10, "{scheduler:?}: {switches} switches");
+    // What belongs to a scheduler is told by its hooks' names.
+    let selected = calls(&profile, "_threadwise_select_cpu");
+    let expected = if scheduler.is_empty() {
+        0..1
+    } else {
+        9 * wakeups / 10..2 * wakeups
+    };
+    assert!(expected.contains(&selected), "{scheduler:?}: {selected} calls");
+    (profile["instructions"].as_u64().unwrap() as f64, is_lost)
 }
 
 #[test]
