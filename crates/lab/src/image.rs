@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,6 +15,7 @@ use crate::error::{Error, io_error};
 
 const DIRECTORY: u32 = 0o040_755;
 const EXECUTABLE: u32 = 0o100_755;
+const LINK: u32 = 0o120_777;
 
 /// Collects files, then writes them as a newc archive (Documentation/driver-api/early-userspace/buffer-format.rst).
 #[derive(Default)]
@@ -58,20 +60,25 @@ impl Image {
         Ok(())
     }
 
-    /// Writes the archive.
+    /// Writes the archive. A file that is in several places is a symbolic link in all but the first.
     ///
     /// # Errors
     /// If a file cannot be read or the archive cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let write = || -> io::Result<()> {
             let mut archive = io::BufWriter::new(File::create(path)?);
+            let mut places = BTreeMap::new();
             for (inode, (name, host)) in self.files.iter().enumerate() {
-                let (mode, content) = match host {
-                    None => (DIRECTORY, Vec::new()),
-                    Some(host) => (
+                let first = host.as_ref().map(|host| *places.entry(host).or_insert(name));
+                let (mode, content) = match (host, first) {
+                    (Some(_), Some(first)) if first != name => {
+                        (LINK, Path::new("/").join(first).into_os_string().into_vec())
+                    }
+                    (Some(host), _) => (
                         EXECUTABLE,
                         fs::read(host).map_err(|e| io::Error::other(format!("{}: {e}", host.display())))?,
                     ),
+                    (None, _) => (DIRECTORY, Vec::new()),
                 };
                 let mut file = NewcBuilder::new(&name.to_string_lossy())
                     .ino(inode as u32 + 1)
@@ -120,16 +127,23 @@ mod tests {
         fs::write(&content, "guest").unwrap();
         let mut image = Image::default();
         image.add("/usr/share/hello", &content);
+        image.add("/welcome", &content);
         image.write(&archive).unwrap();
-        let listed = Command::new("cpio")
-            .arg("-t")
+        let unpacked = Command::new("cpio")
+            .args(["-i", "-d", "-v"])
+            .current_dir(folder.path())
             .stdin(File::open(&archive).unwrap())
             .output()
             .unwrap();
-        assert_eq!(
-            String::from_utf8_lossy(&listed.stdout),
-            "usr\nusr/share\nusr/share/hello\n"
+        assert!(
+            String::from_utf8_lossy(&unpacked.stderr)
+                .starts_with("usr\nusr/share\nusr/share/hello\nwelcome\n"),
+            "{unpacked:?}"
         );
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!(read("usr/share/hello"), "guest");
+        let link = fs::read_link(folder.path().join("welcome")).unwrap();
+        assert_eq!(link, Path::new("/usr/share/hello"), "not once more");
     }
 
     #[test]
