@@ -100,7 +100,7 @@ fn run(guest: &mut Guest, job: &Job) -> Result<(Done, bool), Error> {
         start_delay_ns: 0,
     };
     let deadline = Duration::from_secs(job.deadline_s);
-    let (response, counted, _) = guest.ask_counting(&request, Duration::ZERO, deadline)?;
+    let (response, counted) = guest.ask_counting(&request, Duration::ZERO, None, deadline)?;
     let Response::Ran {
         mut outputs,
         scheduler_lost,
@@ -118,7 +118,7 @@ fn run(guest: &mut Guest, job: &Job) -> Result<(Done, bool), Error> {
         stdout: output.stdout,
         stderr: output.stderr,
         elapsed_ns: output.elapsed_ns,
-        lost: counted.lost_share(),
+        lost: counted.all.lost_share(),
         scheduler: None,
     };
     Ok((done, scheduler_lost.is_some()))

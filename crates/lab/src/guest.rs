@@ -35,6 +35,8 @@ const KERNEL_COMMAND_LINE: &str = "console=ttyS0 loglevel=5 panic=-1 oops=panic 
      lpj=10000000 cryptomgr.notests=1 damon_stat.enabled=0";
 /// Where the plugin keeps the profile.
 const PROFILE: &str = "profile";
+/// Programs that start together count their delay from when the guest has read the request: up to 60 ms later than the host.
+const STARTING: Duration = Duration::from_millis(100);
 const SYMBOLS_DEADLINE: Duration = Duration::from_secs(60);
 const CONSOLE_LINES: usize = 25;
 const PANIC: &str = "Kernel panic";
@@ -77,6 +79,14 @@ impl Kernel {
             release,
         })
     }
+}
+
+/// What the governor counted while a guest did what it was asked.
+pub struct Counted {
+    /// Up to the answer.
+    pub all: Totals,
+    /// While programs were measured, and how long that was.
+    pub window: (Totals, Duration),
 }
 
 /// A running guest. Dropping it ends QEMU and removes its files.
@@ -189,10 +199,11 @@ impl Guest {
         self.receive(request, deadline)
     }
 
-    /// As [`Guest::ask`], and what the governor counted from `settle` after the request to the answer, and how long that was.
+    /// As [`Guest::ask`], and what the governor counted from `settle` after the request to the answer.
     ///
     /// Programs that are being loaded are new code, which QEMU translates more slowly than it runs;
-    /// that they are late then says nothing about what is measured after.
+    /// that they are late then says nothing about what is measured after. Of programs that run for a known time the
+    /// window is that, without its first [`STARTING`].
     ///
     /// # Errors
     /// As [`Guest::ask`].
@@ -200,13 +211,31 @@ impl Guest {
         &mut self,
         request: &Request,
         settle: Duration,
+        running: Option<Duration>,
         deadline: Duration,
-    ) -> Result<(Response, Totals, Duration), Error> {
+    ) -> Result<(Response, Counted), Error> {
         self.send(request)?;
         std::thread::sleep(settle);
-        let (before, begun) = (self.totals(), Instant::now());
+        let begin = self.mark();
+        let window = running.map(|running| {
+            let starting = STARTING.min(running / 2);
+            std::thread::sleep(starting);
+            let begin = self.mark();
+            std::thread::sleep(running - starting);
+            self.since(begin)
+        });
         let response = self.receive(request, deadline)?;
-        Ok((response, self.totals().since(&before), begun.elapsed()))
+        let all = self.since(begin);
+        let window = window.unwrap_or(all);
+        Ok((response, Counted { all: all.0, window }))
+    }
+
+    fn mark(&self) -> (Totals, Instant) {
+        (self.totals(), Instant::now())
+    }
+
+    fn since(&self, (totals, begun): (Totals, Instant)) -> (Totals, Duration) {
+        (self.totals().since(&totals), begun.elapsed())
     }
 
     /// Attaches a scheduler.

@@ -31,7 +31,9 @@ const HOPELESS_ATTEMPTS: u32 = 3;
 /// How long to wait after a void run: twice as long each time, up to a limit.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
-/// Programs that are not synthetic may take this long.
+/// How long synthetic programs may take to load, end and report, beside twice the time that they are to run.
+const REPORT_DEADLINE: Duration = Duration::from_secs(20);
+/// Other programs may take this long.
 const COMMAND_DEADLINE: Duration = Duration::from_secs(300);
 
 /// One run of one or more programs under one scheduler.
@@ -51,7 +53,8 @@ pub struct Sample {
     /// What was measured of two programs in two orders; their performances are one over their mean times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders: Option<TwoOrders>,
-    /// The share of CPU time in which CPUs executed nothing, from the common start to the end of the last program.
+    /// The share of CPU time in which CPUs executed nothing: while synthetic programs run, or, where others take part, from
+    /// the common start to the end of the last one.
     pub idle: f64,
     /// The share of the time that the CPUs wanted to run and the host could not deliver.
     pub lost: f64,
@@ -397,11 +400,12 @@ impl<'a> Session<'a> {
             true => start_delay,
             false => Duration::ZERO,
         };
-        let deadline = match programs.iter().all(|program| program.synthetic.is_some()) {
-            true => start_delay + Duration::from_secs_f64(self.experiment.seconds * 2.0 + 20.0),
-            false => COMMAND_DEADLINE,
+        let seconds = Duration::from_secs_f64(self.experiment.seconds);
+        let (running, deadline) = match programs.iter().all(|program| program.synthetic.is_some()) {
+            true => (Some(seconds), start_delay + seconds * 2 + REPORT_DEADLINE),
+            false => (None, COMMAND_DEADLINE),
         };
-        let (answer, counted, elapsed) = self.guest.ask_counting(&request, settle, deadline)?;
+        let (answer, counted) = self.guest.ask_counting(&request, settle, running, deadline)?;
         let Response::Ran {
             outputs,
             scheduler_lost,
@@ -433,7 +437,8 @@ impl<'a> Session<'a> {
             let read = read.map(|(program, output)| performance(output, program));
             (read.collect::<Result<_, _>>()?, None)
         };
-        let lost = counted.lost_share();
+        let lost = counted.all.lost_share();
+        let (in_window, window) = counted.window;
         Ok(Sample {
             round,
             boot: self.boot,
@@ -441,9 +446,9 @@ impl<'a> Session<'a> {
             run: run.to_vec(),
             performance,
             orders,
-            idle: counted.idle_share(self.machine.nr_cpus(), elapsed),
+            idle: in_window.idle_share(self.machine.nr_cpus(), window),
             lost,
-            late: counted.late_quanta as f64 / counted.quanta.max(1) as f64,
+            late: counted.all.late_quanta as f64 / counted.all.quanta.max(1) as f64,
             joules: Vec::new(),
             void: lost > LOST_LIMIT || started_late,
         })

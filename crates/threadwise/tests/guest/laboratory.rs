@@ -274,16 +274,22 @@ fn one_to_eight_threads_scale_in_a_line() {
         (result["schema"].as_str(), result["label"].as_str()),
         (Some("threadwise.lab/1"), Some("lab"))
     );
-    let total = |run: usize| {
-        result["runs"][run]["schedulers"][0]["total"]["mean"]
+    let mean = |run: usize, what: &str| {
+        result["runs"][run]["schedulers"][0][what]["mean"]
             .as_f64()
             .unwrap()
     };
-    for (run, threads) in [(1, 2.0), (2, 4.0), (3, 8.0)] {
-        let efficiency = total(run) / total(0) / threads;
+    for (run, threads) in [(0, 1.0), (1, 2.0), (2, 4.0), (3, 8.0)] {
+        let efficiency = mean(run, "total") / mean(0, "total") / threads;
         assert!(
             (0.95..1.05).contains(&efficiency),
             "{threads} threads: {efficiency}"
+        );
+        // While they run: that programs end one by one and report is no part of it.
+        let idle = mean(run, "idle") - (1.0 - threads / 8.0);
+        assert!(
+            idle.abs() < 0.03,
+            "{threads} threads: {idle} more idle than they are"
         );
     }
 }
