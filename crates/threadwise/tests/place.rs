@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
+use threadwise_model::sharing::IPFWD_VARIANTS;
 
 const THREADWISE: &str = env!("CARGO_BIN_EXE_threadwise");
 
@@ -773,17 +774,7 @@ fn gain_over_mean(variant: &str) -> f64 {
 #[test]
 fn not_worth_it_is_seldom_wrong() {
     let mut nr_wrong = 0;
-    for variant in [
-        "hash1_L1",
-        "hash1_L2",
-        "hash1_Mem",
-        "hashN_L1",
-        "hashN_L2",
-        "hashN_Mem",
-        "intadd",
-        "intmul",
-        "intdiv",
-    ] {
+    for variant in IPFWD_VARIANTS {
         let gain = (0.9 * gain_over_mean(variant)).to_string();
         for seed in 1..=10 {
             let program = format!("ipfwd:{variant}");

@@ -117,7 +117,7 @@ fn shortened() -> String {
         match source["form"].as_str().unwrap() {
             "simulated" if is_place => {
                 let command = source["command"].as_array_mut().unwrap();
-                command.extend(["--samples", "20"].map(toml::Value::from));
+                command.extend(["--instances", "1"].map(toml::Value::from));
                 continue;
             }
             "computed" => {
