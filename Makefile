@@ -2,8 +2,11 @@
 # The commands that people type. CI calls the same.
 
 EXPERIMENT ?= experiments/two-apps.toml
+# What tests that passed have to say, such as that they were skipped.
+NOTES := $(abspath $(or $(CARGO_TARGET_DIR),target))/test-notes.txt
+CLANG_FORMAT ?= clang-format-19
 
-.PHONY: help setup build demo reproduce peers test bench lint format
+.PHONY: help setup rust build demo reproduce peers test bench lint format
 
 help: ## Show this
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -11,7 +14,10 @@ help: ## Show this
 setup: ## Install what is missing (Debian 12, root) and download a kernel for the lab
 	@scripts/setup
 
-build: setup ## Build everything
+rust:
+	@command -v cargo >/dev/null || { echo "the Rust toolchain is missing: install rustup from https://rustup.rs" >&2; exit 2; }
+
+build: rust setup ## Build everything
 	cargo build --release --workspace
 	$(MAKE) --no-print-directory -C workloads/openmp OUT="$(abspath $(or $(CARGO_TARGET_DIR),target))/release"
 
@@ -21,22 +27,24 @@ demo: build ## Run two programs under the kernel's scheduler and ours, on an emu
 reproduce: build ## Run every result of the papers into reproduction.html: under half an hour; FULL=1: all of it, in hours
 	target/release/threadwise reproduce $(if $(FULL),--full)
 
-peers: setup ## Build the other sched_ext schedulers that experiments/peers.toml compares with (20 minutes)
+peers: rust setup ## Build the other sched_ext schedulers that experiments/peers.toml compares with (20 minutes)
 	scripts/peers
 
 test: build ## Run every test, those that boot a guest included
-	cargo test --release --workspace --no-fail-fast
+	@rm -f "$(NOTES)"; status=0; \
+	THREADWISE_TEST_NOTES="$(NOTES)" cargo test --release --workspace --no-fail-fast || status=$$?; \
+	if [ -e "$(NOTES)" ]; then echo "Skipped, or done again:"; cat "$(NOTES)"; fi; exit $$status
 
-bench: setup ## Count events that are simulated and assignments that are predicted in a second
+bench: rust setup ## Count events that are simulated and assignments that are predicted in a second
 	cargo bench -p threadwise-simulator --bench events
 	cargo bench -p threadwise-placement --bench predict
 
-lint: setup ## Check style: Rust, C, shell
+lint: rust setup ## Check style: Rust, C, shell
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets -- -D warnings
-	clang-format-19 --dry-run --Werror policy/*.h lab/*.c crates/scheduler/src/bpf/*.[ch] crates/policy/src/*.c workloads/openmp/*.[ch]
+	$(CLANG_FORMAT) --dry-run --Werror policy/*.h lab/*.c crates/scheduler/src/bpf/*.[ch] crates/policy/src/*.c workloads/openmp/*.[ch]
 	shellcheck scripts/setup scripts/peers .ci/run tests/topologies/record
 
 format: setup ## Format the code
 	cargo fmt --all
-	clang-format-19 -i policy/*.h lab/*.c crates/scheduler/src/bpf/*.[ch] crates/policy/src/*.c workloads/openmp/*.[ch]
+	$(CLANG_FORMAT) -i policy/*.h lab/*.c crates/scheduler/src/bpf/*.[ch] crates/policy/src/*.c workloads/openmp/*.[ch]

@@ -171,8 +171,9 @@ fn every_experiment_file_is_sound() {
     }
 }
 
-/// Runs scripts/setup with nothing on PATH but these programs of the host and these of our own making.
-fn setup(host: &[&str], own: &[(&str, &str)]) -> Output {
+/// Runs scripts/setup with nothing on PATH but these programs of the host and these of our own making, and with a kernel in
+/// the cache or without.
+fn setup(host: &[&str], own: &[(&str, &str)], kernel: bool) -> Output {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let folder = tempfile::tempdir().unwrap();
     let bin = folder.path().join("bin");
@@ -192,6 +193,13 @@ fn setup(host: &[&str], own: &[(&str, &str)]) -> Output {
         std::fs::write(bin.join(name), format!("#!/bin/bash\n{script}\n")).unwrap();
         std::fs::set_permissions(bin.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
     }
+    if kernel {
+        let kernel = folder.path().join("cache/kernel");
+        std::fs::create_dir_all(&kernel).unwrap();
+        for file in ["vmlinuz", "config", "release"] {
+            std::fs::write(kernel.join(file), file).unwrap();
+        }
+    }
     Command::new("/bin/bash")
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/setup"))
         .env_clear()
@@ -204,48 +212,111 @@ fn setup(host: &[&str], own: &[(&str, &str)]) -> Output {
 #[test]
 fn setup_says_what_to_install_where_it_cannot() {
     let common = ["mkdir", "sort", "sed", "head", "grep", "paste"];
-    let no_rust = setup(&common, &[]);
-    assert_eq!(no_rust.status.code(), Some(2));
-    assert!(
-        text(&no_rust.stderr).contains("rustup"),
-        "{}",
-        text(&no_rust.stderr)
-    );
-
-    let no_apt = setup(&common, &[("cargo", "")]);
+    let no_apt = setup(&common, &[], false);
     assert_eq!(no_apt.status.code(), Some(2));
     let said = text(&no_apt.stderr);
     for expected in [
-        "no apt",
-        "clang-19",
-        "busybox-static",
-        "QEMU 9.1 or later",
+        "apt-get install build-essential busybox-static clang-19 ",
+        "dnf install ShellCheck busybox clang ",
+        "pacman -S base-devel busybox clang ",
+        "qemu-system-x86-core",
+        "QEMU has to be 9.1 or later",
+        "BPF_CLANG=clang",
         "CONFIG_SCHED_CLASS_EXT=y",
+        "Then run this again",
     ] {
         assert!(said.contains(expected), "no {expected:?} in {said}");
     }
+    // Who did what it says is let through; a QEMU that is too old is asked for alone.
+    let there = [
+        "cc",
+        "pkg-config",
+        "clang-19",
+        "clang-format-19",
+        "shellcheck",
+        "busybox",
+        "cpio",
+        "zstd",
+        "hackbench",
+        "perf",
+        "stress-ng",
+    ]
+    .map(|name| (name, ""));
+    let qemu = |version| ("qemu-system-x86_64", version);
+    let recent = qemu("echo QEMU emulator version 10.0.2");
+    let done = setup(&common, &[&there[..], &[recent]].concat(), true);
+    assert!(
+        done.status.success() && done.stderr.is_empty(),
+        "{}",
+        text(&done.stderr)
+    );
+    let old = setup(
+        &common,
+        &[&there[..], &[qemu("echo QEMU emulator version 8.2.1")]].concat(),
+        true,
+    );
+    assert_eq!(old.status.code(), Some(2));
+    let said = text(&old.stderr);
+    assert!(
+        said.contains("pacman -S qemu-system-x86   #") && !said.contains("CONFIG_SCHED_CLASS_EXT"),
+        "{said}"
+    );
 
     // Somebody else than root, with every package but clang-19.
     let not_root = setup(
         &common,
         &[
-            ("cargo", ""),
             ("apt-get", "echo apt-get was run; exit 1"),
             ("dpkg-query", "[ \"${!#}\" = clang-19 ] || echo installed"),
             ("id", "echo 1000"),
         ],
+        false,
     );
     let said = text(&not_root.stderr);
     assert_eq!(not_root.status.code(), Some(2), "{said}");
     let debian_12 = std::fs::read_to_string("/etc/os-release")
         .is_ok_and(|release| release.contains("ID=debian") && release.contains("VERSION_ID=\"12\""));
-    let expected = if debian_12 {
-        "not root: run 'sudo make setup' once. It installs: clang-19 "
+    let expected: &[&str] = if debian_12 {
+        &[
+            "not root: run 'sudo make setup' once",
+            "  apt-get install clang-19\n",
+            "  apt-get install -t bookworm-backports qemu-system-x86 ",
+        ]
     } else {
-        "knows Debian 12 only"
+        &["installed on Debian 12 only"]
     };
-    assert!(said.contains(expected), "{said}");
+    for expected in expected {
+        assert!(said.contains(expected), "no {expected:?} in {said}");
+    }
     assert!(!text(&not_root.stdout).contains("apt-get was run"));
+    // An image without apt's lists, of which nothing but the kernel is missing.
+    let no_lists = setup(
+        &[&common[..], &["awk"]].concat(),
+        &[
+            ("apt-get", ""),
+            ("dpkg-query", "echo installed"),
+            ("id", "echo 1000"),
+            recent,
+        ],
+        false,
+    );
+    let said = text(&no_lists.stderr);
+    assert_eq!(no_lists.status.code(), Some(2), "{said}");
+    assert!(
+        !debian_12 || said.contains("run 'apt-get update' as root"),
+        "{said}"
+    );
+    let no_rust = Command::new("sh")
+        .args([
+            "-c",
+            r#"make=$(command -v make); PATH=/nowhere "$make" -C "$1" rust"#,
+            "sh",
+        ])
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .output()
+        .unwrap();
+    let said = text(&no_rust.stderr);
+    assert!(said.contains("rustup"), "{said}");
 }
 
 /// The experiment in the repository, in short.
