@@ -123,6 +123,8 @@ pub enum Fault {
     Ageless,
     /// Statistics of programs that ended are kept
     Hoard,
+    /// Kernel threads that are bound to a CPU wait for their turn there
+    Demote,
 }
 
 /// A positive, finite number of seconds.

@@ -122,6 +122,7 @@ impl<'a> Scheduler<'a> {
             Some(Fault::Miscount) => bpf_intf::tw_fault_TW_FAULT_MISCOUNT,
             Some(Fault::Starve) => bpf_intf::tw_fault_TW_FAULT_STARVE,
             Some(Fault::Weightless) => bpf_intf::tw_fault_TW_FAULT_WEIGHTLESS,
+            Some(Fault::Demote) => bpf_intf::tw_fault_TW_FAULT_DEMOTE,
             Some(Fault::Hoard) => bpf_intf::tw_fault_TW_FAULT_HOARD,
         };
         let tunables = options.tunables.tunables();

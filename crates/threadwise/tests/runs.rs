@@ -7,6 +7,10 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+#[path = "../../../tests/notes.rs"]
+mod notes;
+
+use notes::note;
 use tempfile::TempDir;
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -274,7 +278,9 @@ fn browser() -> Option<std::path::PathBuf> {
 #[test]
 fn a_browser_shows_the_page_at_the_width_of_a_phone() {
     let Some(browser) = browser() else {
-        eprintln!("skipped: no chromium on PATH; apt install chromium");
+        note(
+            "skipped a_browser_shows_the_page_at_the_width_of_a_phone: no chromium on PATH; apt-get install chromium",
+        );
         return;
     };
     let place = Place::new();

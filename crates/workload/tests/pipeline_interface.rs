@@ -4,11 +4,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../tests/notes.rs"]
+mod notes;
+
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::process::Command;
 use std::time::Duration;
 
+use notes::note;
 use threadwise_workload::pipeline::{Error, Report, Source, Spec, run};
 
 const PACKETS: u64 = 20_000;
@@ -86,9 +90,9 @@ fn listening_sockets() -> usize {
 #[test]
 fn packets_go_through_real_interfaces() {
     if let Err(reason) = enter_namespace_with_pairs() {
-        // Not by eprintln!, which the test harness shows for failures only.
-        let skipped = "SKIPPED packets_go_through_real_interfaces: no veth pairs here";
-        writeln!(io::stderr(), "{skipped}: {reason}").unwrap();
+        note(&format!(
+            "skipped packets_go_through_real_interfaces: no veth pairs here: {reason}"
+        ));
         return;
     }
     let reports = forward_through_both_pairs();

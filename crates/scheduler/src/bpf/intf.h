@@ -84,6 +84,8 @@ enum tw_fault {
 	TW_FAULT_WEIGHTLESS,
 	/* Keeps the statistics of programs that ended: the check at the end must notice. */
 	TW_FAULT_HOARD,
+	/* Has kernel threads that are bound to a CPU wait until what runs there has used up its slice. */
+	TW_FAULT_DEMOTE,
 };
 
 /* The functions of policy/ whose decisions are recorded, and what stands in tw_decision.in for each. */

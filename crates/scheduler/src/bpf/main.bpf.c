@@ -188,7 +188,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 
 	charge(p, tctx, wakes, &task);
 
-	if (task.class == TW_CLASS_KERNEL && fault != TW_FAULT_STALL) {
+	if (task.class == TW_CLASS_KERNEL && fault != TW_FAULT_STALL && fault != TW_FAULT_DEMOTE) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, enq_flags | SCX_ENQ_PREEMPT);
 		return;
 	}

@@ -16,23 +16,23 @@ fn the_kernel_takes_over_however_the_scheduler_ends() {
             busybox sleep 1; [ -z "$1" ] || busybox kill $1 $S
             until_state disabled && echo taken over
             then=$(ran); busy --duration 1 >/dev/null && [ $(ran) -gt $then ] && echo work goes on
-            wait $S; busybox cat /tmp/log
+            wait $S; echo status $?; busybox cat /tmp/log
             echo end
         }
         end -INT; end -TERM; end -KILL; end "" "--inject-fault error"; end "" "--inject-fault stall"
         "#;
     let out = stdout(run("", script));
     let said = [
-        "unregistered from user space",
-        "unregistered from user space",
-        "schedules this machine",
-        "injected fault",
-        "runnable task stall",
+        ("status 0", "unregistered from user space"),
+        ("status 0", "unregistered from user space"),
+        ("status 137", "schedules this machine"),
+        ("status 2", "injected fault"),
+        ("status 2", "runnable task stall"),
     ];
     let ends: Vec<&str> = out.split_terminator("end\n").collect();
     assert_eq!(ends.len(), said.len(), "{out}");
-    for (end, said) in ends.iter().zip(said) {
-        for expected in ["attached 1", "taken over", "work goes on", said] {
+    for (end, (status, said)) in ends.iter().zip(said) {
+        for expected in ["attached 1", "taken over", "work goes on", status, said] {
             assert!(end.contains(expected), "no {expected:?} in {end}");
         }
     }

@@ -14,6 +14,8 @@ mod decisions;
 mod explain;
 mod fairness;
 mod laboratory;
+#[path = "../../../../tests/notes.rs"]
+mod notes;
 mod placement;
 mod places;
 mod programs;
@@ -26,6 +28,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use notes::note;
 use threadwise_lab::exec::{Done, Job};
 
 /// A run that lost more of its time than this shows nothing if it does not show what it should.
@@ -35,6 +38,9 @@ const LOST_LIMIT: f64 = 0.02;
 static MIPS: AtomicU32 = AtomicU32::new(60);
 /// Slower than this no host is.
 const LEAST_MIPS: u32 = 15;
+/// Guests that went away; more than so many are no accident.
+static NR_GONE: AtomicU32 = AtomicU32::new(0);
+const MOST_GONE: u32 = 3;
 /// What the tests' scripts use besides busybox and the benchmark.
 const PROGRAMS: [&str; 5] = ["scx_threadwise", "stress-ng", "chrt", "perf", "omp-stencil"];
 
@@ -51,7 +57,10 @@ fn slow_down() -> bool {
     if mips / 2 < LEAST_MIPS {
         return false;
     }
-    eprintln!("the host cannot keep up; from here on with {} MIPS", mips / 2);
+    note(&format!(
+        "the host could not keep up: from some test on with {} MIPS",
+        mips / 2
+    ));
     MIPS.store(mips / 2, Ordering::Relaxed);
     for (_, guest) in std::mem::take(&mut *alone()) {
         guest.end();
@@ -134,7 +143,15 @@ fn exec_all<const N: usize>(machine: &str, jobs: [&Job; N]) -> [Done; N] {
         .iter()
         .any(|done| matches!(done, Err((_, answer)) if answer.is_empty()))
     {
-        eprintln!("the guest {machine} is gone; once more in another");
+        let nr_gone = NR_GONE.fetch_add(1, Ordering::Relaxed) + 1;
+        let commands: Vec<_> = jobs.iter().map(|job| job.command.join(" ")).collect();
+        note(&format!(
+            "a guest {machine} was gone, and all was done once more in another: {commands:?}"
+        ));
+        assert!(
+            nr_gone <= MOST_GONE,
+            "{nr_gone} guests are gone, {jobs:?} was the last one's"
+        );
         guest.end();
         guest = Guest::boot(machine);
         done = carry_out(&mut guest);
@@ -207,10 +224,10 @@ fn until_shown<T: std::fmt::Debug>(
         if shows(&last) || lost <= LOST_LIMIT {
             return last;
         }
-        eprintln!(
-            "{:.1} % of the time was lost, and this shows nothing: {last:?}",
+        note(&format!(
+            "done again: {:.1} % of the time was lost, and this shows nothing: {last:?}",
             lost * 100.0
-        );
+        ));
         match pauses_s.next() {
             Some(pause_s) => std::thread::sleep(Duration::from_secs(pause_s)),
             None if slow_down() => {}
