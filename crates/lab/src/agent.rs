@@ -70,7 +70,7 @@ fn serve() -> io::Result<()> {
         });
         answer(&mut port, &response)?;
         // After the answer: what was measured ended with the programs.
-        if matches!(request, Request::Run { .. } | Request::RunStreams { .. }) {
+        if request.runs_programs() {
             end_leftovers(&mut scheduler)?;
         }
     }

@@ -262,8 +262,7 @@ impl Guest {
 
     fn send(&mut self, request: &Request) -> Result<(), Error> {
         // What is measured are programs. Booting, and the verifier when a scheduler is attached, may be fast.
-        self.counters
-            .govern(self.governed && matches!(request, Request::Run { .. }));
+        self.counters.govern(self.governed && request.runs_programs());
         let mut line = serde_json::to_string(request).expect("requests have string keys only");
         line.push('\n');
         if let Err(error) = self.port.get_mut().write_all(line.as_bytes()) {

@@ -39,6 +39,13 @@ pub enum Request {
     PowerOff,
 }
 
+impl Request {
+    /// Whether programs run, which are what is measured.
+    pub fn runs_programs(&self) -> bool {
+        matches!(self, Self::Run { .. } | Self::RunStreams { .. })
+    }
+}
+
 /// An answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
