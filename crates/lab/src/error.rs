@@ -85,19 +85,16 @@ pub enum Error {
     },
     /// The host could not keep up with the emulated machine.
     #[error(
-        "the host could not keep up: {lost_percent:.2} % of the emulated machine's time was lost in each of \
-         {attempts} attempts at {run} (at most {limit_percent} % is tolerated). Stop what else runs on this \
-         machine, or lower mips, with --mips or in the machine file"
+        "the host could not keep up in {attempts} attempts at {run}; in the last one {why}. Stop what else runs on \
+         this machine, or lower mips, with --mips or in the machine file"
     )]
     Overloaded {
         /// The run.
         run: String,
         /// How often it was tried.
         attempts: u32,
-        /// The share of vCPU time lost in the last attempt, in percent.
-        lost_percent: f64,
-        /// The tolerated share, in percent.
-        limit_percent: f64,
+        /// Why the last attempt was void.
+        why: String,
     },
     /// Somebody ended it.
     #[error("interrupted")]

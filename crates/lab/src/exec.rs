@@ -47,6 +47,9 @@ pub struct Done {
     pub elapsed_ns: u64,
     /// The share of the time that the CPUs wanted to run and the host could not deliver; 0 if they were not governed.
     pub lost: f64,
+    /// The share of quanta that came late, but could be caught up.
+    #[serde(default)]
+    pub late: f64,
     /// How its scheduler fared, if it had one.
     pub scheduler: Option<SchedulerEnd>,
 }
@@ -119,6 +122,7 @@ fn run(guest: &mut Guest, job: &Job) -> Result<(Done, bool), Error> {
         stderr: output.stderr,
         elapsed_ns: output.elapsed_ns,
         lost: counted.all.lost_share(),
+        late: counted.all.late_share(),
         scheduler: None,
     };
     Ok((done, scheduler_lost.is_some()))

@@ -167,6 +167,11 @@ impl Totals {
         self.lost_ns as f64 / (self.lost_ns + self.busy_ns).max(1) as f64
     }
 
+    /// The share of quanta that came late, 0 to 1.
+    pub fn late_share(&self) -> f64 {
+        self.late_quanta as f64 / self.quanta.max(1) as f64
+    }
+
     /// The share of so long a time in which so many vCPUs neither ran nor wanted to, 0 to 1. The guest's own account (/proc/stat)
     /// goes by what its ticks find, and gave 17 to 61 % for runs of equal work on amp-8.
     pub fn idle_share(&self, nr_cpus: usize, elapsed: Duration) -> f64 {

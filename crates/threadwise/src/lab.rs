@@ -270,11 +270,7 @@ fn show(bar: &ProgressBar, progress: &Progress) {
             bar.set_position(u64::from(number - 1));
             bar.set_message(format!("{} under {scheduler}", run.join(" + ")));
         }
-        Progress::Void(lost) => {
-            bar.println(format!(
-                "void, will repeat: the host lost {:.2} % of the machine's time",
-                lost * 100.0
-            ));
-        }
+        // The bar's own println() says nothing where there is no terminal.
+        Progress::Void(sample) => bar.suspend(|| eprintln!("void, will repeat: {}", run::why_void(sample))),
     }
 }

@@ -2,9 +2,12 @@
 //! The lab: its cores have their speeds, and what is no result is said and never averaged in.
 
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use threadwise_lab::exec::Job;
+use threadwise_lab::run::{LATE_LIMIT, LOST_LIMIT};
 
 use super::{Guest, alone, exec_all, job, measured_by, mips, slow_down, stdout, threadwise};
 
@@ -192,6 +195,82 @@ fn an_overloaded_host_is_no_result() {
     );
 }
 
+/// Whether the experiment of this name runs and has a sample by now.
+fn has_sample(name: &str) -> bool {
+    let output = threadwise()
+        .args(["runs", "list", "--format", "json"])
+        .output()
+        .unwrap();
+    let list: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut runs = list["runs"].as_array().unwrap().iter();
+    runs.any(|run| {
+        run["state"] == "running" && run["experiment"] == name && run["nr_samples"].as_u64() > Some(0)
+    })
+}
+
+#[test]
+fn what_a_neighbour_on_the_host_disturbs_is_void_and_repeated() {
+    let experiment = Experiment::new(
+        "name = 'disturbed'\ndescription = 'd'\nmachine = 'smp-8'\nseconds = 1.0\nrounds = 2\n\
+         [[scheduler]]\nname = 'kernel'\n[[program]]\nname = 'A'\nsynthetic = { ratio = 'inf:1', phase_units = 1000 }\n",
+    );
+    let guests = alone();
+    let disturbing = AtomicBool::new(true);
+    let (output, voids) = std::thread::scope(|threads| {
+        // Not more than half of each core, in pieces that the emulated CPUs could catch up with.
+        for _ in 0..std::thread::available_parallelism().unwrap().get() {
+            threads.spawn(|| {
+                while disturbing.load(Ordering::Relaxed) {
+                    let begun = Instant::now();
+                    while begun.elapsed() < Duration::from_millis(3) {}
+                    std::thread::sleep(Duration::from_millis(3));
+                }
+            });
+        }
+        let running = threadwise()
+            .args(["lab", "run", "e.toml", "--output", "e.json", "--mips", &mips()])
+            .current_dir(experiment.folder.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let begun = Instant::now();
+        while !has_sample("disturbed") && begun.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        disturbing.store(false, Ordering::Relaxed);
+        let output = running.wait_with_output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status, message)
+    });
+    drop(guests);
+    assert!(voids.contains("void, will repeat: "), "nothing was void: {voids}");
+    if !output.success() {
+        assert!(
+            voids.contains("the host could not keep up") && slow_down(),
+            "{voids}"
+        );
+        return;
+    }
+    let result: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(experiment.path("e.json")).unwrap()).unwrap();
+    let samples = result["measurement"]["samples"].as_array().unwrap();
+    let (void, valid): (Vec<_>, Vec<_>) = samples.iter().partition(|sample| sample["void"] == true);
+    assert_eq!(
+        (valid.len(), result["nr_void"].as_u64()),
+        (2, Some(void.len() as u64))
+    );
+    for (samples, is_disturbed) in [(void, true), (valid, false)] {
+        for sample in samples {
+            let over = |share: &str, limit: f64| sample[share].as_f64().unwrap() > limit;
+            assert_eq!(
+                over("lost", LOST_LIMIT) || over("late", LATE_LIMIT),
+                is_disturbed,
+                "{sample}"
+            );
+        }
+    }
+}
+
 #[test]
 fn what_is_interrupted_keeps_what_was_measured_and_leaves_nothing_behind() {
     let experiment = Experiment::new(
@@ -205,23 +284,12 @@ fn what_is_interrupted_keeps_what_was_measured_and_leaves_nothing_behind() {
         .args(["lab", "run", "e.toml"])
         .current_dir(experiment.folder.path())
         .env("TMPDIR", &temporary)
-        .stderr(std::process::Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let has_sample = || {
-        let output = threadwise()
-            .args(["runs", "list", "--format", "json"])
-            .output()
-            .unwrap();
-        let list: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        let mut runs = list["runs"].as_array().unwrap().iter();
-        runs.any(|run| {
-            run["state"] == "running" && run["experiment"] == "long" && run["nr_samples"].as_u64() > Some(0)
-        })
-    };
-    while !has_sample() {
+    while !has_sample("long") {
         assert!(running.try_wait().unwrap().is_none(), "900 rounds take longer");
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        std::thread::sleep(Duration::from_millis(500));
     }
     // SAFETY: the child has not been waited for.
     unsafe { libc::kill(running.id() as i32, libc::SIGINT) };
@@ -244,20 +312,62 @@ fn what_is_interrupted_keeps_what_was_measured_and_leaves_nothing_behind() {
     );
 }
 
-#[test]
-fn a_scheduler_that_is_thrown_out_is_no_result() {
-    let experiment = Experiment::new(
-        "name = 'lost'\ndescription = 'd'\nmachine = 'smp-8'\nmips = 60\nrounds = 2\n\
-         [[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise']\n\
-         [[program]]\nname = 'killer'\ncommand = ['sh', '-c', 'busybox killall -9 scx_threadwise; busybox sleep 1']\n",
-    );
+/// Runs in round after round what in its third one does this; says what the lab says.
+fn goes_wrong_in_the_third_round(scheduler: &str, what: &str) -> String {
+    let experiment = Experiment::new(&format!(
+        "name = 'wrong'\ndescription = 'd'\nmachine = 'smp-8'\nmips = 60\nrounds = 4\n\
+         [[scheduler]]\nname = 'under-test'\n{scheduler}\n[[program]]\nname = 'third'\ncommand = ['sh', '-c', '''\n\
+         echo >> /tmp/runs; [ $(busybox wc -l < /tmp/runs) -lt 3 ] || {what}; busybox sleep 1''']\n"
+    ));
     let output = experiment.run(&[]);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(!experiment.path("e.json").exists(), "there is no result");
+    let kept = std::fs::read(experiment.path("wrong.incomplete.json")).unwrap();
+    let kept: serde_json::Value = serde_json::from_slice(&kept).unwrap();
+    assert_eq!(
+        kept["samples"].as_array().unwrap().len(),
+        2,
+        "two rounds were good: {kept}"
+    );
+    message
+}
+
+#[test]
+fn a_scheduler_that_is_thrown_out_is_no_result() {
+    let ours = "command = ['scx_threadwise']";
+    let message = goes_wrong_in_the_third_round(ours, "busybox killall -9 scx_threadwise");
     assert!(
-        message.contains("threadwise was thrown out during killer"),
+        message.contains("under-test was thrown out during third"),
         "{message}"
     );
+}
+
+#[test]
+fn a_guest_that_panics_amid_an_experiment_is_no_result() {
+    let message = goes_wrong_in_the_third_round("", "echo c > /proc/sysrq-trigger");
+    assert!(
+        message.contains("the guest panicked") && message.contains("sysrq"),
+        "{message}"
+    );
+}
+
+#[test]
+fn programs_in_two_orders_are_measured_on_governed_cores_too() {
+    let count = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done";
+    let experiment = Experiment::new(&format!(
+        "name = 'orders'\ndescription = 'd'\nmachine = 'smp-8'\nmips = 60\nrounds = 2\ntwo_orders = true\n\
+         runs = [['A'], ['B'], ['A', 'B']]\n[[scheduler]]\nname = 'kernel'\n\
+         [[program]]\nname = 'A'\ncommand = ['sh', '-c', '{count}']\n\
+         [[program]]\nname = 'B'\ncommand = ['sh', '-c', '{count}; {count}']\n"
+    ));
+    let result = experiment.measured();
+    let pair = &result["runs"][2]["schedulers"][0];
+    // Each has a core to itself, as alone: two cores do twice the work of one, and six of eight are idle.
+    let over_sequential = pair["over_sequential"]["ratio"].as_f64().unwrap();
+    let idle = pair["idle"]["mean"].as_f64().unwrap();
+    assert!((1.8..2.1).contains(&over_sequential), "{over_sequential}");
+    assert!((0.65..0.85).contains(&idle), "{idle}");
 }
 
 #[test]
