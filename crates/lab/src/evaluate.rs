@@ -109,7 +109,7 @@ pub fn evaluate(measurement: Measurement) -> Result<Evaluation, Error> {
 fn run_result(rounds: &Rounds, run: &[String]) -> Result<RunResult, Error> {
     let experiment = &rounds.measurement.experiment;
     let baseline = rounds.totals(&experiment.schedulers[0].name, run);
-    let bound = bound(rounds, run)?;
+    let bounds = bounds(rounds, run)?;
     let schedulers = experiment
         .schedulers
         .iter()
@@ -134,15 +134,9 @@ fn run_result(rounds: &Rounds, run: &[String]) -> Result<RunResult, Error> {
                 scheduler: scheduler.name.clone(),
                 total,
                 over_baseline,
-                share_of_bound: bound
-                    .map(|bound| {
-                        Summary::of(
-                            &totals(&samples)
-                                .iter()
-                                .map(|total| total / bound)
-                                .collect::<Vec<_>>(),
-                        )
-                    })
+                share_of_bound: bounds
+                    .as_ref()
+                    .map(|bounds| Summary::of(&ratios(&totals(&samples), bounds)))
                     .transpose()?,
                 over_sequential,
                 speedups: summaries(&speedups)?,
@@ -157,7 +151,10 @@ fn run_result(rounds: &Rounds, run: &[String]) -> Result<RunResult, Error> {
     Ok(RunResult {
         run: run.to_vec(),
         in_work_units,
-        bound,
+        bound: bounds
+            .map(|bounds| Summary::of(&bounds))
+            .transpose()?
+            .map(|bounds| bounds.mean),
         schedulers,
     })
 }
@@ -262,6 +259,14 @@ fn total(sample: &Sample) -> f64 {
     }
 }
 
+fn ratios(values: &[f64], over: &[f64]) -> Vec<f64> {
+    values
+        .iter()
+        .zip(over)
+        .map(|(value, over)| value / over)
+        .collect()
+}
+
 /// All programs of a run once, one after the other, each second: from the performance of each alone in each round, which is
 /// one over its time.
 fn one_after_the_other(alone: &[Vec<f64>]) -> Vec<f64> {
@@ -305,8 +310,9 @@ fn jitters(samples: &[&Sample], nr_programs: usize) -> Result<Vec<JitterSummary>
         .collect::<Result<_, _>>()?)
 }
 
-/// The fluid bound (thread-essence, section VI, with serial and seniority boost) of synthetic programs that run together and were measured alone under the baseline.
-fn bound(rounds: &Rounds, run: &[String]) -> Result<Option<f64>, Error> {
+/// The fluid bound (thread-essence, section VI, with serial and seniority boost) of synthetic programs that run together,
+/// in each round, from what each did alone under the baseline in that round.
+fn bounds(rounds: &Rounds, run: &[String]) -> Result<Option<Vec<f64>>, Error> {
     let measurement = rounds.measurement;
     let experiment = &measurement.experiment;
     let ratios: Option<Vec<_>> = run
@@ -336,10 +342,6 @@ fn bound(rounds: &Rounds, run: &[String]) -> Result<Option<f64>, Error> {
     {
         return Ok(None);
     }
-    let means = alone
-        .iter()
-        .map(|rounds| Summary::of(rounds).map(|summary| summary.mean))
-        .collect::<Result<Vec<_>, _>>()?;
     let machine = fluid::Machine::new(measurement.nr_cpus as u32, measurement.asymmetry)?;
     let playout = fluid::play_out(
         machine,
@@ -353,7 +355,15 @@ fn bound(rounds: &Rounds, run: &[String]) -> Result<Option<f64>, Error> {
         .iter()
         .map(|program| program.speedup)
         .collect();
-    Ok(Some(fluid::bound_total(&means, &speedups)?))
+    let of_round = |round: usize| {
+        let alone: Vec<f64> = alone.iter().map(|of_program| of_program[round]).collect();
+        Ok(fluid::bound_total(&alone, &speedups)?)
+    };
+    let nr_rounds = alone.iter().map(Vec::len).min().unwrap_or(0);
+    (0..nr_rounds)
+        .map(of_round)
+        .collect::<Result<_, Error>>()
+        .map(Some)
 }
 
 #[cfg(test)]

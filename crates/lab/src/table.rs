@@ -21,29 +21,100 @@ pub fn render(evaluation: &Evaluation) -> String {
     let length = length(evaluation);
     match evaluation.label {
         Label::Lab => line(format_args!(
-            "[lab] machine {}, Linux {}, {length}, {} of {} runs void and repeated",
+            "[lab] machine {}, Linux {}, {length}, {} of {} runs void and repeated, threadwise {}",
             measurement.machine,
             measurement.kernel,
             evaluation.nr_void,
-            measurement.samples.len()
+            measurement.samples.len(),
+            measurement.version
         )),
         Label::Simulated => line(format_args!(
-            "[simulated] machine {}, {length}",
-            measurement.machine
+            "[simulated] machine {}, {length}, threadwise {}",
+            measurement.machine, measurement.version
         )),
     }
     for run in &evaluation.runs {
         line(format_args!("\n{}", heading(run)));
         line(format_args!("{}", table(run)));
     }
-    line(format_args!(
-        "\nEach ± and [from, to] is a 95 % confidence interval over the rounds. A scheduler's gain compares it with {}\n\
-         in the same round of the same boot. Speedup: a program's throughput here over its throughput alone under the\n\
-         same scheduler. Fairness: the smaller speedup over the larger; 1 is fair. Jitter: how much the time for a\n\
-         unit of work varies between rounds. Bound: what the two boosts of the paper reach with perfect sharing (fluid model).",
-        experiment.schedulers[0].name
-    ));
+    line(format_args!("\n{}", legend(evaluation)));
     text
+}
+
+/// What the tables' words mean, those that occur.
+fn legend(evaluation: &Evaluation) -> String {
+    let baseline = &evaluation.measurement.experiment.schedulers[0].name;
+    let together = evaluation.runs.iter().any(|run| run.run.len() > 1);
+    let has = |has: fn(&SchedulerResult) -> bool| {
+        let mut results = evaluation.runs.iter().flat_map(|run| &run.schedulers);
+        results.any(has)
+    };
+    let interval = "a 95 % confidence interval over the rounds; within noise: it includes no difference";
+    let gain = format!("work done against {baseline}, in the same round of the same boot");
+    let lines = [
+        (true, "±, [from, to]", interval),
+        (
+            evaluation.label == Label::Lab,
+            "[lab]",
+            "in a real kernel on emulated CPUs, each of its own fixed speed; void: the host could not give them that",
+        ),
+        (
+            evaluation.label == Label::Simulated,
+            "[simulated]",
+            "computed by discrete events from the same policy code; no kernel ran",
+        ),
+        (
+            evaluation.runs.iter().any(|run| run.in_work_units),
+            "units",
+            "of work: a fixed piece of computation each, counted when it is done",
+        ),
+        (
+            evaluation.runs.iter().any(|run| !run.in_work_units),
+            "1/s",
+            "one over the seconds that a program takes, or how many a second it says it did; more is better",
+        ),
+        (has(|result| result.over_baseline.is_some()), "gain", &gain),
+        (
+            true,
+            "idle",
+            "the share of all CPUs' time in which they had nothing to run",
+        ),
+        (
+            true,
+            "jitter",
+            "how much a program's time for a unit of work varies between rounds (standard deviation over mean);\n\
+             of several programs, that of the one that varies most",
+        ),
+        (
+            has(|result| !result.speedups.is_empty()),
+            "speedup",
+            "a program's throughput here over its throughput alone under the same scheduler",
+        ),
+        (
+            together,
+            "fairness",
+            "the smaller speedup over the larger; 1 is fair",
+        ),
+        (
+            has(|result| result.share_of_bound.is_some()),
+            "of bound",
+            "work done, over what CPUs shared without any loss would do if a program's only ready thread never\n\
+             waited and of two parallel phases the older went first",
+        ),
+        (
+            has(|result| result.over_sequential.is_some()),
+            "over sequential",
+            "work done, over that of the same programs one after the other",
+        ),
+    ];
+    let written = lines
+        .iter()
+        .filter(|(occurs, ..)| *occurs)
+        .map(|(_, word, meaning)| {
+            let meaning = meaning.replace('\n', &format!("\n{:17}", ""));
+            format!("{word:16} {meaning}")
+        });
+    written.collect::<Vec<_>>().join("\n")
 }
 
 /// How often and how long, and what of it is missing.
