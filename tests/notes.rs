@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::io::Write;
 
-/// Notes what was skipped, or done again, and why, in the file that THREADWISE_TEST_NOTES names, or shows it at once. Not by
-/// eprintln!, which the test harness shows for failures only.
+/// Notes what was skipped, or done again, and why, in the file that THREADWISE_TEST_NOTES names, or shows it at once.
+#[allow(clippy::explicit_write)] // what eprintln! says the test harness shows for failures only
 pub fn note(what: &str) {
     match std::env::var_os("THREADWISE_TEST_NOTES") {
         Some(path) => {

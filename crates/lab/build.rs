@@ -5,7 +5,10 @@ use std::process::Command;
 
 fn main() {
     // A commit, or a change to anything that programs are built from, which makes it dirty.
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let root = format!(
+        "{}/../..",
+        std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")
+    );
     for path in ["crates", "policy", "lab", "Cargo.lock", ".git/HEAD", ".git/index"] {
         println!("cargo:rerun-if-changed={root}/{path}");
     }

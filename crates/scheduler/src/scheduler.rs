@@ -52,7 +52,7 @@ pub fn check_kernel() -> Result<()> {
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         bail!(
             "the running kernel {} has no sched_ext: boot one built with CONFIG_SCHED_CLASS_EXT=y \
-             (Linux 6.12 or later; Debian's 7.x kernels), or try it without one: threadwise lab run",
+             (tested on 7.2, as Debian's is), or try it without one: threadwise lab run",
             release.trim()
         );
     }

@@ -2,6 +2,7 @@
 //! Ready threads are counted, whatever tasks and CPUs do. The loader ends with status 0 only if every count is zero then.
 
 use super::explain::of_program;
+use super::notes::note;
 use super::{Guest, alone, as_fast_as_possible, job, run, stdout};
 
 #[test]
@@ -11,14 +12,44 @@ fn counts_end_at_zero_after_every_way_to_come_and_go() {
     let script = r#"
         threadwise bench synthetic --phase-units 500 --threads 8 --ratio inf:1 --duration 60 >/dev/null & B=$!
         attach
-        stress-ng --quiet --timeout 6 --fork 2 --pthread 2 --exec 2 --vfork 1 --clone 1 --affinity 2 --schedpolicy 2 \
-            --nice 1 --kill 1 --switch 2 --futex 2 --zombie 1 || exit 3
-        busybox kill -9 $B
-        busybox kill -INT $S; wait $S; echo "scheduler ended with $?"
-        busybox cat /tmp/log
+        # It refuses to execute as root.
+        busybox mkdir -p /etc; echo user:x:1000:1000::/:/bin/sh >/etc/passwd; busybox cp /bin/stress-ng /tmp/copy
+        busybox start-stop-daemon -S -c user -x /tmp/copy -- --quiet --timeout 6 --exec 2 --temp-path /tmp \
+            --metrics --yaml /tmp/of-user & E=$!
+        stress-ng --quiet --timeout 6 --fork 2 --pthread 2 --vfork 1 --clone 1 --affinity 2 --schedpolicy 2 \
+            --nice 1 --kill 1 --switch 2 --futex 2 --zombie 1 --metrics --yaml /tmp/of-root || exit 3
+        wait $E || exit 4
+        busybox kill -9 $B; busybox kill -INT $S; wait $S; echo "scheduler ended with $?"
+        busybox cat /tmp/log; busybox grep -h -E 'stressor:|bogo-ops:' /tmp/of-user /tmp/of-root
         "#;
     let out = stdout(run("", script));
     assert!(out.contains("scheduler ended with 0"), "{out}");
+    // stress-ng passes over what it cannot do.
+    let stressors: Vec<&str> = out
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- stressor: "))
+        .collect();
+    assert_eq!(
+        stressors,
+        [
+            "exec",
+            "fork",
+            "pthread",
+            "vfork",
+            "clone",
+            "affinity",
+            "schedpolicy",
+            "nice",
+            "kill",
+            "switch",
+            "futex",
+            "zombie"
+        ],
+        "{out}"
+    );
+    if out.lines().any(|line| line.trim() == "bogo-ops: 0") {
+        note(&format!("a stressor did nothing in 6 s beside the others: {out}"));
+    }
 }
 
 #[test]
