@@ -464,7 +464,8 @@ fn differences(simulated: &[Outcome], lab: &[Outcome], of_total: f64) -> Vec<Str
         .collect()
 }
 
-/// An experiment in the lab and, as long that chance is no matter, simulated.
+/// An experiment in the lab and, so often that chance is no matter, simulated. Not longer: how fair a scheduler is depends on
+/// how long one looks.
 fn in_the_lab_and_simulated(text: &str) -> [Vec<Outcome>; 2] {
     let experiment = Experiment::new(text);
     let lab = outcomes(&experiment.measured());
@@ -473,10 +474,8 @@ fn in_the_lab_and_simulated(text: &str) -> [Vec<Outcome>; 2] {
             "sim",
             "run",
             "e.toml",
-            "--seconds",
-            "20",
             "--rounds",
-            "6",
+            "40",
             "--mips",
             &mips(),
             "--format",

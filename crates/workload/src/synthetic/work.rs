@@ -10,9 +10,9 @@ use crate::stop::{Stop, now_ns};
 /// copies and the loop, so that a unit is about 400 instructions and takes some 0.1 us at 2.5 GHz.
 const STEPS: u32 = 40;
 
-/// What one unit takes, as counted by the lab's governor with the loop around it: 60 million instructions a second are
-/// 155.6 thousand units.
-pub const UNIT_INSTRUCTIONS: u64 = 386;
+/// What one unit takes with the loop around it, without the kernel's ticks: counted by the lab's governor (`lab exec
+/// --profile`, `[user]`, one thread for six seconds less the same for two).
+pub const UNIT_INSTRUCTIONS: u64 = 380;
 
 /// `perform_calculation()` of the paper's Fig. 4: one unit of work, about 400 integer instructions in registers.
 ///
