@@ -167,9 +167,9 @@ impl Totals {
         self.lost_ns as f64 / (self.lost_ns + self.busy_ns).max(1) as f64
     }
 
-    /// The share of quanta that came late, 0 to 1.
+    /// The share of quanta that came late, 0 to 1; of a thousand at least, as one of few says nothing of a host.
     pub fn late_share(&self) -> f64 {
-        self.late_quanta as f64 / self.quanta.max(1) as f64
+        self.late_quanta as f64 / self.quanta.max(1_000) as f64
     }
 
     /// The share of so long a time in which so many vCPUs neither ran nor wanted to, 0 to 1. The guest's own account (/proc/stat)
@@ -218,6 +218,19 @@ mod tests {
         assert!(t2.starts_with(",groups0=0:0:0:0:1:1:1:1:2:"), "{t2}");
         assert!(t2.contains(":15,gain0=50,groups1=0:0:0:0:0:0:0:0:1:"), "{t2}");
         assert!(t2.ends_with(":7,gain1=90"), "{t2}");
+    }
+
+    #[test]
+    fn what_is_late_is_a_share_of_many() {
+        let late = |late_quanta, quanta| {
+            Totals {
+                late_quanta,
+                quanta,
+                ..Totals::default()
+            }
+            .late_share()
+        };
+        assert_eq!((late(30, 2_000), late(3, 30), late(0, 0)), (0.015, 0.003, 0.0));
     }
 
     #[test]
