@@ -36,6 +36,24 @@ fn ten_thousand_small_worlds_hold() {
 }
 
 #[test]
+fn worlds_that_failed_once_hold() {
+    // Each time that a CPU came or went, a static assignment put those who waited there behind all others.
+    for (seed, from) in [(20261123, 23_233)] {
+        let sweep = Sweep {
+            seed,
+            from,
+            nr_worlds: 1,
+            schedulers: Known::ALL.to_vec(),
+        };
+        let failed = sweep.run(&AtomicBool::new(false), &|_| ()).failed;
+        assert_eq!(
+            failed, None,
+            "threadwise sim check --seed {seed} --from {from} --worlds 1"
+        );
+    }
+}
+
+#[test]
 fn each_broken_scheduler_is_noticed_and_its_world_shrinks() {
     for how in How::ALL {
         let schedulers = [Known::Broken(how)];

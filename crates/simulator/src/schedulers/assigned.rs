@@ -85,11 +85,18 @@ impl Scheduler for Assigned {
         cpu
     }
 
-    fn enqueue(&mut self, kernel: &mut Kernel, task: TaskIndex, _why: Enqueue) {
+    /// One that is moved keeps its place among those that wait, or where CPUs come and go it would always be the last.
+    fn enqueue(&mut self, kernel: &mut Kernel, task: TaskIndex, why: Enqueue) {
         let cpu = self.cpu_for(kernel, task);
         kernel.tasks[task].cpu = cpu;
         kernel.hold(task);
-        self.waiting[cpu].push_back(task);
+        let since = |task: TaskIndex| kernel.tasks[task].waits_since;
+        let waiting = &mut self.waiting[cpu];
+        let place = match why.moved {
+            true => waiting.partition_point(|&other| since(other) <= since(task)),
+            false => waiting.len(),
+        };
+        waiting.insert(place, task);
         if kernel.claim_idle(cpu) {
             kernel.kick(cpu);
         }
