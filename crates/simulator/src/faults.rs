@@ -225,6 +225,7 @@ impl World {
                 self.insert_again(task);
             }
         }
+        self.scheduler.cpu_offline(&mut self.kernel, cpu);
     }
 
     /// What runs on a CPU is taken off it and enqueued for another.

@@ -45,6 +45,9 @@ pub trait Scheduler {
     /// A tick of a CPU that is not idle, or a time that was asked for ([`Kernel::set_alarm`]).
     fn tick(&mut self, _kernel: &mut Kernel, _cpu: CpuIndex) {}
 
+    /// A CPU is not there any more (`ops.cpu_offline`), and with it what it was woken up for.
+    fn cpu_offline(&mut self, _kernel: &mut Kernel, _cpu: CpuIndex) {}
+
     /// The timer that [`Kernel::start_timer`] started has expired.
     fn timer(&mut self, _kernel: &mut Kernel) {}
 

@@ -27,6 +27,8 @@ pub(crate) fn futex_key(program: usize, futex: Futex) -> (usize, Futex) {
 
 /// What a task has that goes on because there is no other (`SCX_SLICE_DFL`).
 const DEFAULT_SLICE_NS: Ns = 20_000_000;
+/// How many times at one moment, for each CPU, tasks may be sent back (`SCX_REENQ_LOCAL_MAX_REPEAT`).
+const MAX_SENT_BACK: usize = 256;
 /// The default stream of the PCG reference implementation.
 const PCG_STREAM: u128 = 0xa02_bdbf_7bb3_c0a7_ac28_fa16_a64a_bf96;
 
@@ -73,6 +75,8 @@ pub struct World {
     happenings: Option<Vec<(Ns, Happening)>>,
     nr_events: u64,
     nr_switches: u64,
+    /// When CPUs last sent tasks back, and how many times they did then.
+    sent_back: (Ns, usize),
 }
 
 impl World {
@@ -104,6 +108,7 @@ impl World {
             happenings: None,
             nr_events: 0,
             nr_switches: 0,
+            sent_back: (0, 0),
         }
     }
 
@@ -243,11 +248,23 @@ impl World {
             self.kernel.now = now;
             self.nr_events += 1;
             self.happen(event);
+            self.comes_to_an_end()?;
             self.look(|nr| format!("event {nr}, {event:?}"))?;
         }
         self.kernel.now = end;
         // Where everybody waits for ever nothing happens any more.
         self.look(|nr| format!("after event {nr}"))
+    }
+
+    /// Whether time will pass: a scheduler may insist on a CPU that sends tasks back.
+    fn comes_to_an_end(&self) -> Result<(), String> {
+        let (at, nr) = self.sent_back;
+        if nr <= MAX_SENT_BACK * self.kernel.cpus.len() {
+            return Ok(());
+        }
+        Err(format!(
+            "at {at} ns tasks were sent back {nr} times, to CPUs that run others"
+        ))
     }
 
     pub(crate) fn look(&mut self, when: impl FnOnce(u64) -> String) -> Result<(), String> {
@@ -532,7 +549,7 @@ impl World {
         let prev = self.kernel.cpus[cpu].running;
         let ready = prev.filter(|&task| self.kernel.tasks[task].place == Place::On(cpu));
         if ready.is_some_and(|task| self.kernel.tasks[task].slice > 0) {
-            return;
+            return self.send_back(cpu);
         }
         if self.kernel.cpus[cpu].local.is_empty() {
             self.kernel.idle.remove(cpu);
@@ -601,7 +618,13 @@ impl World {
 
     /// Who was to run at once and cannot goes elsewhere (`SCX_ENQ_IMMED`).
     fn send_back(&mut self, cpu: CpuIndex) {
-        for task in std::mem::take(&mut self.kernel.cpus[cpu].local) {
+        let tasks = std::mem::take(&mut self.kernel.cpus[cpu].local);
+        if !tasks.is_empty() {
+            let (at, nr) = self.sent_back;
+            let now = self.kernel.now;
+            self.sent_back = (now, if at == now { nr + 1 } else { 1 });
+        }
+        for task in tasks {
             self.kernel.tasks[task].place = Place::Nowhere;
             let why = Enqueue {
                 sent_back: true,

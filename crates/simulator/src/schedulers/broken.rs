@@ -17,6 +17,8 @@ pub enum How {
     Crowds,
     /// Tasks are sent to CPUs where they may not run.
     IgnoresAffinity,
+    /// Tasks are sent to the CPU where they are, also when they were sent back from there.
+    Insists,
     /// Who was queued last runs first.
     LastInFirstOut,
     /// A task's vtime falls whenever it is enqueued.
@@ -27,10 +29,11 @@ pub enum How {
 
 impl How {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Forgets,
         Self::Crowds,
         Self::IgnoresAffinity,
+        Self::Insists,
         Self::LastInFirstOut,
         Self::VtimeBack,
         Self::ClockBack,
@@ -42,6 +45,7 @@ impl How {
             Self::Forgets => "broken-forgets",
             Self::Crowds => "broken-crowds",
             Self::IgnoresAffinity => "broken-affinity",
+            Self::Insists => "broken-insists",
             Self::LastInFirstOut => "broken-lifo",
             Self::VtimeBack => "broken-vtime",
             Self::ClockBack => "broken-clock",
@@ -54,6 +58,7 @@ impl How {
             Self::Forgets | Self::LastInFirstOut => "has waited since",
             Self::Crowds => "has been idle since",
             Self::IgnoresAffinity => "where it may not run",
+            Self::Insists => "were sent back",
             Self::VtimeBack => "the vtime of task",
             Self::ClockBack => "the clock goes back",
         }
@@ -94,10 +99,11 @@ impl Scheduler for Broken {
         match self.how {
             How::Forgets if self.nr.is_multiple_of(20) => kernel.hold(task),
             How::Crowds => kernel.insert_queue(task, self.queue, SLICE_NS, self.nr),
-            How::IgnoresAffinity => {
+            How::IgnoresAffinity if !why.sent_back => {
                 let cpu = self.nr as usize % kernel.cpus.len();
                 kernel.insert_local(task, cpu, SLICE_NS, false);
             }
+            How::Insists => kernel.insert_local(task, kernel.tasks[task].cpu, SLICE_NS, false),
             How::LastInFirstOut => {
                 kernel.insert_queue(task, self.queue, SLICE_NS, u64::MAX / 4 - self.nr);
                 if let Some(idle) = kernel.claim_any_idle(task) {

@@ -50,4 +50,14 @@ impl Scheduler for RoundRobin {
             kernel.set_slice(running, self.slice_ns);
         }
     }
+
+    /// It may have been woken up for a task that no other CPU knows of.
+    fn cpu_offline(&mut self, kernel: &mut Kernel, _cpu: CpuIndex) {
+        let waiting: Vec<TaskIndex> = kernel.queues[self.queue].iter().collect();
+        for task in waiting {
+            if let Some(idle) = kernel.claim_any_idle(task) {
+                kernel.kick(idle);
+            }
+        }
+    }
 }

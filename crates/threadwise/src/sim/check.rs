@@ -41,7 +41,7 @@ pub struct Options {
     from: u64,
 
     /// The schedulers, each world has one of them [default: all that `sim run --help` lists]. To see checkers notice something:
-    /// broken-forgets, broken-crowds, broken-affinity, broken-lifo, broken-vtime, broken-clock
+    /// broken-forgets, broken-crowds, broken-affinity, broken-insists, broken-lifo, broken-vtime, broken-clock
     #[arg(long, value_delimiter = ',')]
     schedulers: Vec<String>,
 
