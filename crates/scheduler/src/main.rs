@@ -9,6 +9,7 @@ mod bpf_intf;
 mod bpf_skel;
 mod calibrate;
 mod cgroups;
+mod configure;
 mod cores;
 mod mode;
 mod options;

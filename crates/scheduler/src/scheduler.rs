@@ -10,28 +10,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use crossbeam_channel::RecvTimeoutError;
-use libbpf_rs::skel::OpenSkel;
 use libbpf_rs::{Link, OpenObject, RingBuffer};
 use memmap2::{Mmap, MmapOptions};
 use scx_stats::prelude::*;
-use scx_utils::{UserExitInfo, compat, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report};
-use threadwise_machine::Machine;
+use scx_utils::{UserExitInfo, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report};
 use tracing::info;
 
 use crate::bpf_intf;
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
-use crate::calibrate;
-use crate::cgroups;
-use crate::cores::Cores;
-use crate::mode::{Domains, Mode};
-use crate::options::{Fault, Options};
+use crate::configure::{configure, rodata};
+use crate::mode::Mode;
+use crate::options::Options;
 use crate::programs::{self, Programs};
-use crate::record::{self, Recorder};
-use crate::speeds::Speeds;
+use crate::record::Recorder;
 use crate::stats::{self, Metrics, Snapshot};
-
-/// The log level at which the verifier says how much it looked at, and nothing else (BPF_LOG_STATS of the kernel).
-const VERIFIER_STATISTICS: u32 = 4;
 
 /// How long to wait for a request before looking at everything else.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(200);
@@ -93,121 +85,17 @@ impl<'a> Scheduler<'a> {
         let open_opts = options.libbpf.clone().into_bpf_open_opts();
         let mut skel = scx_ops_open!(builder, object, threadwise_ops, open_opts)?;
 
-        // The headers' probe for is_migration_disabled(), which we do not ask. Its bpf_printk() would switch on a tracepoint
-        // at every context switch of the machine, for good (__set_printk_clr_event() in kernel/trace/bpf_trace.c).
-        skel.progs.scx_lib_init_probe.set_autoload(false);
-        if options.verbose {
-            for mut program in skel.open_object_mut().progs_mut() {
-                program.set_log_level(VERIFIER_STATISTICS);
-            }
-        }
-
-        let nr_cpus = u32::try_from(*scx_utils::NR_CPU_IDS)?;
-        ensure!(
-            nr_cpus <= bpf_intf::tw_limits_TW_MAX_CPUS,
-            "this machine has {nr_cpus} CPUs; {} are supported",
-            bpf_intf::tw_limits_TW_MAX_CPUS
-        );
-        skel.struct_ops.threadwise_ops_mut().exit_dump_len = options.exit_dump_len;
-        let rodata = skel
-            .maps
-            .rodata_data
-            .as_mut()
-            .context("the BPF object has no rodata")?;
-        rodata.nr_cpus = nr_cpus;
-        rodata.fault = match options.inject_fault {
-            None | Some(Fault::Ageless) => bpf_intf::tw_fault_TW_FAULT_NONE,
-            Some(Fault::Error) => bpf_intf::tw_fault_TW_FAULT_ERROR,
-            Some(Fault::Stall) => bpf_intf::tw_fault_TW_FAULT_STALL,
-            Some(Fault::Miscount) => bpf_intf::tw_fault_TW_FAULT_MISCOUNT,
-            Some(Fault::Starve) => bpf_intf::tw_fault_TW_FAULT_STARVE,
-            Some(Fault::Weightless) => bpf_intf::tw_fault_TW_FAULT_WEIGHTLESS,
-            Some(Fault::Demote) => bpf_intf::tw_fault_TW_FAULT_DEMOTE,
-            Some(Fault::Hoard) => bpf_intf::tw_fault_TW_FAULT_HOARD,
-        };
-        let tunables = options.tunables.tunables();
-        rodata.tunables.slice_ns = tunables.slice_ns;
-        rodata.tunables.rotate_ns = tunables.rotate_ns;
-        rodata.tunables.senior_boost_ns = tunables.senior_boost_ns;
-        rodata.tunables.senior_turn_ns = tunables.senior_turn_ns;
-        rodata.tunables.serial_boost_ns = tunables.serial_boost_ns;
-        rodata.tunables.vtime_window_ns = tunables.vtime_window_ns;
-        rodata.tunables.vtime_lag_ns = tunables.vtime_lag_ns;
-        rodata.tunables.serial_threshold = tunables.serial_threshold;
-        rodata.tunables.boost_shares = match options.inject_fault {
-            Some(Fault::Ageless) => u32::from(u16::MAX),
-            _ => tunables.boost_shares,
-        };
-        let machine = machine(options)?;
-        let cores = Cores::of(&machine);
-        rodata.has_smt = machine.has_smt();
-        rodata.hidden_smt =
-            options.machine.is_some() && machine.has_smt() && !Machine::load("host")?.has_smt();
-        rodata.siblings.copy_from_slice(&cores.siblings);
-        rodata.core_first.copy_from_slice(&cores.first);
-        rodata.has_mode = options.mode != Mode::Near;
-        rodata.tells_programs = options.programs.is_some();
-        if rodata.has_mode || rodata.tells_programs {
-            let domains = Domains::of(&machine)?;
-            rodata.llc_of.copy_from_slice(&domains.llc);
-            rodata.package_of.copy_from_slice(&domains.package);
-            rodata.llc_cores.copy_from_slice(&domains.llc_cores);
-        }
-        let speeds = speeds(options, &machine)?;
-        rodata.capacities.copy_from_slice(&speeds.capacities);
-        rodata.slowest = speeds.slowest;
-        rodata.nr_faster = speeds.faster.len() as u32;
-        for (slot, cpu) in rodata.faster_cpus.iter_mut().zip(&speeds.faster) {
-            *slot = *cpu;
-        }
-        rodata.partial = options.partial;
-        rodata.has_cgroups = !options.ignore_cgroups && cgroups::are_told_of()?;
-        let has_cgroups = rodata.has_cgroups;
-        rodata.recording = options.record.is_some();
-        let flags = &mut skel.struct_ops.threadwise_ops_mut().flags;
-        // Who wakes a task that is still switching away from its CPU leaves it to that one, and does not spin until then.
-        *flags |= *compat::SCX_OPS_ALLOW_QUEUED_WAKEUP;
-        if options.partial {
-            *flags |= *compat::SCX_OPS_SWITCH_PARTIAL;
-        }
-        if rodata.nr_faster > 0 || rodata.has_smt || rodata.has_mode {
-            // A task that would go on alone is enqueued all the same, which is how it leaves for a better CPU.
-            *flags |= *compat::SCX_OPS_ENQ_LAST;
-        }
-        if has_cgroups {
-            *flags |= cgroups::flags();
+        // Read once: the map and its mapping must have the same size.
+        let nr_groups = pid_max()?;
+        configure(&mut skel, options, nr_groups)?;
+        if options.mode != Mode::Near {
+            skel.maps.bss_data.as_mut().context(NO_BSS)?.mode = options.mode.number()?;
         }
         let recorder = options
             .record
             .as_ref()
-            .map(|path| Recorder::create(path, &rodata.tunables))
+            .map(|path| Recorder::create(path, &rodata(&mut skel)?.tunables))
             .transpose()?;
-        if !has_cgroups {
-            cgroups::leave_out(&mut skel);
-        }
-        if recorder.is_some() {
-            skel.maps.decisions.set_max_entries(record::BUFFER_BYTES)?;
-        }
-        // Read once: the map and its mapping must have the same size.
-        let nr_groups = pid_max()?;
-        skel.maps.groups.set_max_entries(nr_groups)?;
-        if options.mode != Mode::Near {
-            skel.maps.homes.set_max_entries(nr_groups)?;
-            skel.maps.bss_data.as_mut().context(NO_BSS)?.mode = options.mode.number()?;
-        }
-
-        match options.programs {
-            Some(_) => skel
-                .maps
-                .programs
-                .set_max_entries(bpf_intf::tw_limits_TW_MAX_PROGRAMS)?,
-            // What these hooks would do is left out; so are they.
-            None => {
-                let ops = skel.struct_ops.threadwise_ops_mut();
-                ops.running = std::ptr::null_mut();
-                ops.exit_task = std::ptr::null_mut();
-            }
-        }
 
         let mut skel = scx_ops_load!(skel, threadwise_ops, uei)?;
         let recording = recorder
@@ -372,33 +260,6 @@ impl<'a> Scheduler<'a> {
 /// The ready count of a `struct tw_group`.
 fn ready_in(group: &[u8]) -> u32 {
     u32::from_ne_bytes(group[..4].try_into().expect("a group has eight bytes"))
-}
-
-/// The machine that the options name, or else the running one as its kernel shows it.
-fn machine(options: &Options) -> Result<Machine> {
-    let name = options.machine.as_deref().unwrap_or("host");
-    let machine = Machine::load(name)?;
-    ensure!(
-        name == "host" || machine.nr_cpus() == *scx_utils::NR_CPUS_POSSIBLE,
-        "--machine {name} has {} CPUs, this machine has {}",
-        machine.nr_cpus(),
-        *scx_utils::NR_CPUS_POSSIBLE
-    );
-    Ok(machine)
-}
-
-/// How fast its CPUs are: measured, or as the machine says.
-fn speeds(options: &Options, machine: &Machine) -> Result<Speeds> {
-    if !options.calibrate {
-        return Ok(Speeds::of(machine));
-    }
-    let capacities = calibrate::capacities()?;
-    let shown: Vec<String> = capacities
-        .iter()
-        .map(|(cpu, capacity)| format!("{cpu}: {capacity}"))
-        .collect();
-    info!("measured capacities: {}", shown.join(", "));
-    Ok(Speeds::from_capacities(capacities))
 }
 
 /// One more than the largest thread id.

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the BPF program is told before it is loaded, and what of it is left out.
+
+use std::ptr;
+
+use anyhow::{Context, Result, ensure};
+use libbpf_rs::skel::OpenSkel;
+use scx_utils::compat;
+use threadwise_machine::Machine;
+use tracing::info;
+
+use crate::bpf_intf;
+use crate::bpf_skel::{OpenBpfSkel, types};
+use crate::calibrate;
+use crate::cgroups;
+use crate::cores::Cores;
+use crate::mode::{Domains, Mode};
+use crate::options::{Fault, Options};
+use crate::record;
+use crate::speeds::Speeds;
+
+/// The log level at which the verifier says how much it looked at, and nothing else (BPF_LOG_STATS of the kernel).
+const VERIFIER_STATISTICS: u32 = 4;
+
+/// Makes the BPF program do what the options ask for, on this machine, whose thread ids are below `nr_groups`.
+pub fn configure(skel: &mut OpenBpfSkel<'_>, options: &Options, nr_groups: u32) -> Result<()> {
+    choose_programs(skel, options);
+    let rodata = rodata(skel)?;
+    rodata.fault = number_of(options.inject_fault);
+    tell_tunables(&mut rodata.tunables, options);
+    tell_machine(rodata, options)?;
+    rodata.partial = options.partial;
+    rodata.has_cgroups = !options.ignore_cgroups && cgroups::are_told_of()?;
+    rodata.recording = options.record.is_some();
+    if !rodata.has_cgroups {
+        cgroups::leave_out(skel);
+    }
+    set_flags(skel)?;
+    size_maps(skel, options, nr_groups)
+}
+
+/// The program's constants.
+pub fn rodata<'s>(skel: &'s mut OpenBpfSkel<'_>) -> Result<&'s mut types::rodata> {
+    let rodata = skel.maps.rodata_data.as_mut();
+    Ok(rodata.context("the BPF object has no rodata")?)
+}
+
+fn choose_programs(skel: &mut OpenBpfSkel<'_>, options: &Options) {
+    // The headers' probe for is_migration_disabled(), which we do not ask. Its bpf_printk() would switch on a tracepoint
+    // at every context switch of the machine, for good (__set_printk_clr_event() in kernel/trace/bpf_trace.c).
+    skel.progs.scx_lib_init_probe.set_autoload(false);
+    if options.verbose {
+        for mut program in skel.open_object_mut().progs_mut() {
+            program.set_log_level(VERIFIER_STATISTICS);
+        }
+    }
+    let ops = skel.struct_ops.threadwise_ops_mut();
+    ops.exit_dump_len = options.exit_dump_len;
+    if options.programs.is_none() {
+        // What these hooks would do is left out; so are they.
+        ops.running = ptr::null_mut();
+        ops.exit_task = ptr::null_mut();
+    }
+}
+
+fn number_of(fault: Option<Fault>) -> bpf_intf::tw_fault {
+    match fault {
+        None | Some(Fault::Ageless) => bpf_intf::tw_fault_TW_FAULT_NONE,
+        Some(Fault::Error) => bpf_intf::tw_fault_TW_FAULT_ERROR,
+        Some(Fault::Stall) => bpf_intf::tw_fault_TW_FAULT_STALL,
+        Some(Fault::Miscount) => bpf_intf::tw_fault_TW_FAULT_MISCOUNT,
+        Some(Fault::Starve) => bpf_intf::tw_fault_TW_FAULT_STARVE,
+        Some(Fault::Weightless) => bpf_intf::tw_fault_TW_FAULT_WEIGHTLESS,
+        Some(Fault::Demote) => bpf_intf::tw_fault_TW_FAULT_DEMOTE,
+        Some(Fault::Hoard) => bpf_intf::tw_fault_TW_FAULT_HOARD,
+    }
+}
+
+fn tell_tunables(told: &mut types::tw_tunables, options: &Options) {
+    let tunables = options.tunables.tunables();
+    told.slice_ns = tunables.slice_ns;
+    told.rotate_ns = tunables.rotate_ns;
+    told.senior_boost_ns = tunables.senior_boost_ns;
+    told.senior_turn_ns = tunables.senior_turn_ns;
+    told.serial_boost_ns = tunables.serial_boost_ns;
+    told.vtime_window_ns = tunables.vtime_window_ns;
+    told.vtime_lag_ns = tunables.vtime_lag_ns;
+    told.serial_threshold = tunables.serial_threshold;
+    told.boost_shares = match options.inject_fault {
+        Some(Fault::Ageless) => u32::from(u16::MAX),
+        _ => tunables.boost_shares,
+    };
+}
+
+/// Which CPUs there are, how fast they are, and what they share, as far as that is asked for.
+fn tell_machine(rodata: &mut types::rodata, options: &Options) -> Result<()> {
+    rodata.nr_cpus = u32::try_from(*scx_utils::NR_CPU_IDS)?;
+    ensure!(
+        rodata.nr_cpus <= bpf_intf::tw_limits_TW_MAX_CPUS,
+        "this machine has {} CPUs; {} are supported",
+        rodata.nr_cpus,
+        bpf_intf::tw_limits_TW_MAX_CPUS
+    );
+    let machine = machine(options)?;
+    let cores = Cores::of(&machine);
+    rodata.has_smt = machine.has_smt();
+    rodata.hidden_smt = options.machine.is_some() && machine.has_smt() && !Machine::load("host")?.has_smt();
+    rodata.siblings.copy_from_slice(&cores.siblings);
+    rodata.core_first.copy_from_slice(&cores.first);
+    rodata.has_mode = options.mode != Mode::Near;
+    rodata.tells_programs = options.programs.is_some();
+    if rodata.has_mode || rodata.tells_programs {
+        let domains = Domains::of(&machine)?;
+        rodata.llc_of.copy_from_slice(&domains.llc);
+        rodata.package_of.copy_from_slice(&domains.package);
+        rodata.llc_cores.copy_from_slice(&domains.llc_cores);
+    }
+    let speeds = speeds(options, &machine)?;
+    rodata.capacities.copy_from_slice(&speeds.capacities);
+    rodata.slowest = speeds.slowest;
+    rodata.nr_faster = speeds.faster.len() as u32;
+    for (slot, cpu) in rodata.faster_cpus.iter_mut().zip(&speeds.faster) {
+        *slot = *cpu;
+    }
+    Ok(())
+}
+
+fn set_flags(skel: &mut OpenBpfSkel<'_>) -> Result<()> {
+    let rodata = rodata(skel)?;
+    // Who wakes a task that is still switching away from its CPU leaves it to that one, and does not spin until then.
+    let mut flags = *compat::SCX_OPS_ALLOW_QUEUED_WAKEUP;
+    if rodata.partial {
+        flags |= *compat::SCX_OPS_SWITCH_PARTIAL;
+    }
+    if rodata.nr_faster > 0 || rodata.has_smt || rodata.has_mode {
+        // A task that would go on alone is enqueued all the same, which is how it leaves for a better CPU.
+        flags |= *compat::SCX_OPS_ENQ_LAST;
+    }
+    if rodata.has_cgroups {
+        flags |= cgroups::flags();
+    }
+    skel.struct_ops.threadwise_ops_mut().flags |= flags;
+    Ok(())
+}
+
+fn size_maps(skel: &mut OpenBpfSkel<'_>, options: &Options, nr_groups: u32) -> Result<()> {
+    skel.maps.groups.set_max_entries(nr_groups)?;
+    if options.record.is_some() {
+        skel.maps.decisions.set_max_entries(record::BUFFER_BYTES)?;
+    }
+    if options.mode != Mode::Near {
+        skel.maps.homes.set_max_entries(nr_groups)?;
+    }
+    if options.programs.is_some() {
+        let most = bpf_intf::tw_limits_TW_MAX_PROGRAMS;
+        skel.maps.programs.set_max_entries(most)?;
+    }
+    Ok(())
+}
+
+/// The machine that the options name, or else the running one as its kernel shows it.
+fn machine(options: &Options) -> Result<Machine> {
+    let name = options.machine.as_deref().unwrap_or("host");
+    let machine = Machine::load(name)?;
+    ensure!(
+        name == "host" || machine.nr_cpus() == *scx_utils::NR_CPUS_POSSIBLE,
+        "--machine {name} has {} CPUs, this machine has {}",
+        machine.nr_cpus(),
+        *scx_utils::NR_CPUS_POSSIBLE
+    );
+    Ok(machine)
+}
+
+/// How fast its CPUs are: measured, or as the machine says.
+fn speeds(options: &Options, machine: &Machine) -> Result<Speeds> {
+    if !options.calibrate {
+        return Ok(Speeds::of(machine));
+    }
+    let capacities = calibrate::capacities()?;
+    let shown: Vec<String> = capacities
+        .iter()
+        .map(|(cpu, capacity)| format!("{cpu}: {capacity}"))
+        .collect();
+    info!("measured capacities: {}", shown.join(", "));
+    Ok(Speeds::from_capacities(capacities))
+}
