@@ -4,9 +4,11 @@
 EXPERIMENT ?= experiments/two-apps.toml
 # What tests that passed have to say, such as that they were skipped.
 NOTES := $(abspath $(or $(CARGO_TARGET_DIR),target))/test-notes.txt
+PARSERS ?= rtapp trace machine synthetic experiment ratio
+SECONDS ?= 60
 CLANG_FORMAT ?= clang-format-19
 
-.PHONY: help setup rust build demo reproduce peers test bench lint format
+.PHONY: help setup rust build demo reproduce peers test fuzz bench lint format
 
 help: ## Show this
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,6 +36,11 @@ test: build ## Run every test, those that boot a guest included
 	@rm -f "$(NOTES)"; status=0; \
 	THREADWISE_TEST_NOTES="$(NOTES)" cargo test --release --workspace --no-fail-fast || status=$$?; \
 	if [ -e "$(NOTES)" ]; then echo "Skipped, or done again:"; cat "$(NOTES)"; fi; exit $$status
+
+fuzz: rust setup ## Feed damaged files to each parser for SECONDS of CPU time (60)
+	@for target in $(PARSERS); do \
+		cargo run --release --quiet -p threadwise --example fuzz -- --seconds $(SECONDS) $$target || exit; \
+	done
 
 bench: rust setup ## Count events that are simulated and assignments that are predicted in a second
 	cargo bench -p threadwise-simulator --bench events
