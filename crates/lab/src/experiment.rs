@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use threadwise_machine::Machine;
 use threadwise_workload::Ratio;
-use threadwise_workload::synthetic::Wait;
+use threadwise_workload::synthetic::{Distribution, Wait};
 
 use crate::cache_folder;
 use crate::error::{Error, io_error};
@@ -118,6 +118,9 @@ pub struct Synthetic {
     /// How threads wait for each other: "passive", which is the default, or "active", spinning.
     #[serde(default)]
     pub wait: Wait,
+    /// How phase lengths scatter: "uniform", which is the default, "exponential", "fixed", "lognormal" or "pareto".
+    #[serde(default)]
+    pub distribution: Distribution,
 }
 
 impl Synthetic {
@@ -360,11 +363,9 @@ impl Program {
                 synthetic.ratio, synthetic.phase_units
             ),
             format!(
-                "--wait {}",
-                match synthetic.wait {
-                    Wait::Passive => "passive",
-                    Wait::Active => "active",
-                }
+                "--wait {} --distribution {}",
+                name_of(synthetic.wait),
+                name_of(synthetic.distribution)
             ),
             format!(
                 "--seed {seed} --duration {} --start-at-ns {START_PLACEHOLDER}",
@@ -401,6 +402,14 @@ impl Program {
             .into_iter()
             .chain(self.command.iter().map(filled_in))
             .collect()
+    }
+}
+
+/// What a variant is called, in files as on command lines.
+fn name_of(variant: impl Serialize) -> String {
+    match serde_json::to_value(variant) {
+        Ok(serde_json::Value::String(name)) => name,
+        other => unreachable!("a variant without fields is a string, not {other:?}"),
     }
 }
 
@@ -556,7 +565,7 @@ runs = [[\"A\"]]",
             |experiment: &Experiment| experiment.program("A").command(experiment, &machine, 2).join(" ");
         let third = command(&experiment);
         assert!(
-            third.contains("--threads 8 --phase-units 10000 --wait active")
+            third.contains("--threads 8 --phase-units 10000 --wait active --distribution uniform")
                 && third.contains("--seed 3000")
                 && third.contains("{start}"),
             "{third}"
@@ -564,5 +573,12 @@ runs = [[\"A\"]]",
         experiment.same_phases = true;
         let third = command(&experiment);
         assert!(third.contains("--seed 1000"), "{third}");
+        let synthetic = experiment.programs[0].synthetic.as_mut().unwrap();
+        (synthetic.wait, synthetic.distribution) = (Wait::Passive, Distribution::Pareto);
+        let pareto = command(&experiment);
+        assert!(
+            pareto.contains("--wait passive --distribution pareto"),
+            "{pareto}"
+        );
     }
 }

@@ -39,6 +39,7 @@ impl Watch {
     /// What is not.
     pub(crate) fn look(&mut self, kernel: &Kernel, scheduler: &dyn Scheduler) -> Result<(), String> {
         self.checker.look(kernel)?;
+        held_are_known(kernel, scheduler)?;
         scheduler.check(kernel)?;
         self.vtimes_go_on(kernel, scheduler)
     }
@@ -77,6 +78,17 @@ impl Watch {
 /// Whether one vtime is before another; both wrap.
 fn before(a: u64, b: u64) -> bool {
     (a.wrapping_sub(b) as i64) < 0
+}
+
+/// Whom a scheduler holds it knows of, or nobody would ever run it.
+fn held_are_known(kernel: &Kernel, scheduler: &dyn Scheduler) -> Result<(), String> {
+    let is_lost = |index: &usize| kernel.tasks[*index].place == Place::Held && !scheduler.holds(*index);
+    match (0..kernel.tasks.len()).find(is_lost) {
+        Some(task) => Err(format!(
+            "task {task} is lost: the scheduler holds it and does not know of it"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Who sleeps on a futex is known to it, or nobody would ever wake it.

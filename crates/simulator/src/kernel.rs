@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use threadwise_machine::Machine;
+use threadwise_policy::CAPACITY_ONE;
 
 use crate::Ns;
 use crate::costs::Costs;
@@ -14,6 +15,7 @@ use crate::idle::Idle;
 use crate::mask::CpuMask;
 use crate::program::{Futex, Memory};
 use crate::queue::{Position, Queue};
+use crate::timeline::{Boost, Happening};
 
 /// A CPU, numbered from 0 without gaps.
 pub type CpuIndex = usize;
@@ -172,6 +174,8 @@ pub struct Kernel {
     pub(crate) hardware: Hardware,
     /// What makes kicks and timers late.
     pub(crate) delays: Option<Box<Delays>>,
+    /// What happened, if that is recorded.
+    pub(crate) happenings: Option<Vec<(Ns, Happening)>>,
 }
 
 impl Kernel {
@@ -205,7 +209,19 @@ impl Kernel {
             idle: Idle::all(cores(machine), machine.has_smt() && !hides_smt),
             hardware: Hardware::new(machine),
             delays: None,
+            happenings: None,
         }
+    }
+
+    pub(crate) fn happened(&mut self, happening: Happening) {
+        if let Some(happenings) = &mut self.happenings {
+            happenings.push((self.now, happening));
+        }
+    }
+
+    /// A task was put before others, on this CPU, for timelines to show.
+    pub fn boosted(&mut self, task: TaskIndex, cpu: CpuIndex, boost: Boost) {
+        self.happened(Happening::Boost { task, cpu, boost });
     }
 
     /// A CPU has this capacity instead of what the machine says; nothing runs yet.
@@ -397,13 +413,17 @@ impl Kernel {
         self.claim_any_idle(task)
     }
 
+    fn interrupt_latency(&self, cpu: CpuIndex) -> Ns {
+        self.costs.interrupt_ns * Ns::from(CAPACITY_ONE) / Ns::from(self.cpus[cpu].capacity.max(1))
+    }
+
     /// Has a CPU look for what to run (`SCX_KICK_IDLE` for an idle one).
     pub fn kick(&mut self, cpu: CpuIndex) {
         if !std::mem::replace(&mut self.cpus[cpu].is_kicked, true) {
             let mut delay = match self.cpus[cpu].running {
                 _ if cpu == self.here => 0,
                 None => self.costs.kick_ns,
-                Some(_) => self.costs.interrupt_ns,
+                Some(_) => self.interrupt_latency(cpu),
             };
             if let Some(delays) = &mut self.delays {
                 delay += delays.of_kick();
@@ -432,7 +452,7 @@ impl Kernel {
         self.timer_cpu = self.here;
         let generation = self.timer_generation;
         let jitter = self.delays.as_mut().map_or(0, |delays| delays.of_timer());
-        let late = self.costs.interrupt_ns + jitter;
+        let late = self.interrupt_latency(self.here) + jitter;
         self.events
             .add(self.now + delay + late, Event::Timer { generation });
     }

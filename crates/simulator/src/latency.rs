@@ -20,7 +20,7 @@ impl Timeline {
                         latencies.entry(self.tasks[task]).or_default().push(at - since);
                     }
                 }
-                Happening::Switch { next: None, .. } | Happening::Sleep { .. } => {}
+                Happening::Switch { next: None, .. } | Happening::Sleep { .. } | Happening::Boost { .. } => {}
             }
         }
         latencies

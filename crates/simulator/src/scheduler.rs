@@ -42,6 +42,11 @@ pub trait Scheduler {
     /// A task that the scheduler holds ([`Kernel::hold`]) is taken away from it; if it stays ready it is enqueued again.
     fn dequeue(&mut self, _kernel: &mut Kernel, _task: TaskIndex) {}
 
+    /// Whether a task that it was given to hold ([`Kernel::hold`]) waits with it still.
+    fn holds(&self, _task: TaskIndex) -> bool {
+        false
+    }
+
     /// A tick of a CPU that is not idle, or a time that was asked for ([`Kernel::set_alarm`]).
     fn tick(&mut self, _kernel: &mut Kernel, _cpu: CpuIndex) {}
 

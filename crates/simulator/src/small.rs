@@ -11,7 +11,6 @@ use threadwise_workload::Ratio;
 use threadwise_workload::synthetic::Wait;
 
 use crate::check::Checker;
-use crate::costs::Costs;
 use crate::faults::{Dice, Faults};
 use crate::kernel::CpuIndex;
 use crate::schedulers::Known;
@@ -116,7 +115,12 @@ impl SmallWorld {
         let mut world = self.scheduler.world_of(
             &machine,
             Some(&self.capacities),
-            Costs::of_lab(self.mips),
+            self.scheduler.costs_in_lab(
+                self.mips,
+                self.capacities
+                    .iter()
+                    .any(|&capacity| capacity != self.capacities[0]),
+            ),
             self.tunables(),
         );
         world.check(self.checker());

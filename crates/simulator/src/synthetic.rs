@@ -44,9 +44,21 @@ enum State {
 
 impl Synthetic {
     /// A program of `ratio` whose phases have a mean of `phase_units` work units a thread, each of which takes `unit_ns` on
-    /// the fastest CPU.
+    /// the fastest CPU; their lengths are uniform.
     pub fn new(ratio: Ratio, phase_units: u64, unit_ns: Ns, threads: usize, wait: Wait, seed: u64) -> Self {
         let draws = Draws::new(Distribution::default(), seed);
+        Self::drawn(ratio, phase_units, unit_ns, threads, wait, draws)
+    }
+
+    /// The same, with lengths drawn in this way.
+    pub fn drawn(
+        ratio: Ratio,
+        phase_units: u64,
+        unit_ns: Ns,
+        threads: usize,
+        wait: Wait,
+        draws: Draws,
+    ) -> Self {
         Self {
             threads,
             wait,

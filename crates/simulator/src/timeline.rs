@@ -15,6 +15,34 @@ pub(crate) enum Happening {
     Wake { task: TaskIndex, by: Option<CpuIndex> },
     /// A task is not ready any more.
     Sleep { task: TaskIndex },
+    /// A task was put before others.
+    Boost {
+        task: TaskIndex,
+        cpu: CpuIndex,
+        boost: Boost,
+    },
+}
+
+/// Why a task was put before others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Boost {
+    /// It takes over a CPU because its program is in its serial phase.
+    Serial,
+    /// It takes over a CPU because its program is the senior one.
+    Senior,
+    /// It goes to a better CPU: a faster one, or one of an idle core.
+    Better,
+}
+
+impl Boost {
+    /// What a timeline calls it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Serial => "serial: takes over",
+            Self::Senior => "senior: takes over",
+            Self::Better => "to a better CPU",
+        }
+    }
 }
 
 /// All that happened in a world that was recorded ([`crate::World::record`]).
@@ -122,7 +150,7 @@ impl Timeline {
             let (task, more) = match happening {
                 Happening::Wake { task, .. } => (task, 1),
                 Happening::Sleep { task } => (task, -1),
-                Happening::Switch { .. } => continue,
+                Happening::Switch { .. } | Happening::Boost { .. } => continue,
             };
             let program = self.tasks[task].0;
             let before = state[program];
@@ -173,8 +201,8 @@ impl Timeline {
         text
     }
 
-    /// For <https://ui.perfetto.dev>, in the Trace Event Format: a track for each CPU and each program, and an arrow from who
-    /// woke a task to where it ran next.
+    /// For <https://ui.perfetto.dev>, in the Trace Event Format: a track for each CPU and each program, an arrow from who woke
+    /// a task to where it ran next, and a mark where a task was put before others.
     pub fn perfetto(&self, drawing: &Drawing) -> Value {
         let us = |ns: Ns| ns as f64 / 1000.0;
         let within = |from: Ns, to: Ns| from < drawing.to && to > drawing.from;
@@ -211,6 +239,15 @@ impl Timeline {
                 let mut arrives = end(run.cpu, run.from, "f");
                 arrives["bp"] = json!("e");
                 events.extend([end(by, at, "s"), arrives]);
+            }
+        }
+        for &(at, happening) in self.happenings.iter().filter(|&&(at, _)| within(at, at + 1)) {
+            if let Happening::Boost { task, cpu, boost } = happening {
+                let (program, thread) = self.tasks[task];
+                events.push(json!({
+                    "ph": "i", "cat": "boost", "s": "t", "pid": CPUS, "tid": cpu, "ts": us(at), "name": boost.name(),
+                    "args": {"thread": format!("{} {thread}", drawing.names[program])},
+                }));
             }
         }
         json!({"displayTimeUnit": "ns", "traceEvents": events})

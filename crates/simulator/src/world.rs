@@ -71,8 +71,6 @@ pub struct World {
     pub(crate) sleepers: Sleepers,
     watch: Option<Box<Watch>>,
     pub(crate) injector: Option<Box<Injector>>,
-    /// What happened, if it is recorded.
-    happenings: Option<Vec<(Ns, Happening)>>,
     nr_events: u64,
     nr_switches: u64,
     /// When CPUs last sent tasks back, and how many times they did then.
@@ -105,7 +103,6 @@ impl World {
             sleepers: BTreeMap::new(),
             watch: None,
             injector: None,
-            happenings: None,
             nr_events: 0,
             nr_switches: 0,
             sent_back: (0, 0),
@@ -146,7 +143,7 @@ impl World {
     /// If a program has been started: what it did before would be missing.
     pub fn record(&mut self) {
         assert!(self.programs.is_empty(), "a recording begins before the programs");
-        self.happenings = Some(Vec::new());
+        self.kernel.happenings = Some(Vec::new());
     }
 
     /// What happened since it is recorded; nothing if it is not.
@@ -159,14 +156,8 @@ impl World {
                 .iter()
                 .map(|task| (task.program, task.thread))
                 .collect(),
-            happenings: self.happenings.unwrap_or_default(),
+            happenings: self.kernel.happenings.unwrap_or_default(),
             end: self.kernel.now,
-        }
-    }
-
-    fn happened(&mut self, happening: Happening) {
-        if let Some(happenings) = &mut self.happenings {
-            happenings.push((self.kernel.now, happening));
         }
     }
 
@@ -460,14 +451,14 @@ impl World {
         task.nr_sleeps += 1;
         task.place = Place::Nowhere;
         task.leaves_until = self.kernel.now + self.kernel.costs.switch_ns;
-        self.happened(Happening::Sleep { task: running });
+        self.kernel.happened(Happening::Sleep { task: running });
         self.scheduler.quiescent(&mut self.kernel, running);
         self.schedule(cpu);
     }
 
     /// A task becomes ready, woken by what runs on a CPU, if by anything.
     fn wake(&mut self, task: TaskIndex, by: Option<CpuIndex>) {
-        self.happened(Happening::Wake { task, by });
+        self.kernel.happened(Happening::Wake { task, by });
         let state = &mut self.kernel.tasks[task];
         state.doing = Doing::Next;
         state.waits_since = self.kernel.now;
@@ -578,7 +569,7 @@ impl World {
     }
 
     pub(crate) fn switch(&mut self, cpu: CpuIndex, prev: Option<TaskIndex>, next: Option<TaskIndex>) {
-        self.happened(Happening::Switch { cpu, next });
+        self.kernel.happened(Happening::Switch { cpu, next });
         let now = self.kernel.now;
         let state = &mut self.kernel.cpus[cpu];
         state.running = next;

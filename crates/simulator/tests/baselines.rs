@@ -194,3 +194,31 @@ fn the_paper_s_algorithm_gives_parallel_programs_turns_of_a_tenth_of_a_second() 
         "{paper} changes in 4 s, without seniority {o1}"
     );
 }
+
+#[test]
+fn the_kernel_s_scheduler_empties_shared_cores_that_it_knows() {
+    // Two threads that never sleep, wherever they begin: how often they share a core in the end.
+    let nr_sharing = |spec: &str| {
+        let machine = Machine::load(spec).expect("a machine");
+        let shares = |seed: &u64| {
+            let mut world = Known::Kernel.world(&machine, Costs::of_lab(60), Tunables::default());
+            world.record();
+            world.scatter(*seed);
+            for _ in 0..2 {
+                world.start(Box::new(Busy(1)), 100, None);
+            }
+            world.run_until(600 * MS).expect("nothing is checked");
+            let timeline = world.into_timeline();
+            let core_of = |task: usize| {
+                let mut runs = timeline.runs().into_iter().filter(|run| run.task == task);
+                let last = runs.next_back().expect("it ran");
+                assert!(last.to > 599 * MS, "who never sleeps runs");
+                machine.cpus()[last.cpu].core
+            };
+            core_of(0) == core_of(1)
+        };
+        (1..=40).filter(shares).count()
+    };
+    assert_eq!(nr_sharing("smt-8"), 0);
+    assert!(nr_sharing("smt-8-hidden") > 0, "by chance, and for good");
+}

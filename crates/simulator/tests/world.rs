@@ -259,3 +259,39 @@ fn perfetto_gets_tracks_slices_and_arrows() {
         assert!(from["id"] == to["id"] && from["ts"].as_f64() <= to["ts"].as_f64());
     }
 }
+
+#[test]
+fn perfetto_marks_where_a_serial_thread_takes_over() {
+    let names = [String::from("one"), String::from("other")];
+    let mut world = world(Known::Threadwise, &machine("core:4"), Costs::of_lab(60));
+    world.record();
+    for seed in [1, 2] {
+        world.start(program("1:1", 4, seed), 100, None);
+    }
+    world.run_until(1000 * MS).expect("nothing is checked");
+    let drawing = Drawing {
+        names: &names,
+        serial_threshold: 2,
+        from: 0,
+        to: 1000 * MS,
+    };
+    let trace = world.into_timeline().perfetto(&drawing);
+    let events = trace["traceEvents"].as_array().expect("events");
+    let time = |event: &serde_json::Value| event["ts"].as_f64().expect("a time");
+    let boosts = || {
+        events
+            .iter()
+            .filter(|event| event["ph"] == "i" && event["name"] == "serial: takes over")
+    };
+    assert!(boosts().count() > 3, "{} marks", boosts().count());
+    // Soon, but for the way of the request, it runs there.
+    for boost in boosts().filter(|boost| time(boost) < 990_000.0) {
+        let follows = |run: &&serde_json::Value| {
+            run["ph"] == "X"
+                && run["tid"] == boost["tid"]
+                && run["name"] == boost["args"]["thread"]
+                && (0.0..2_000.0).contains(&(time(run) - time(boost)))
+        };
+        assert!(events.iter().any(|run| follows(&run)), "{boost}");
+    }
+}

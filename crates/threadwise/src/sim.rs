@@ -3,6 +3,7 @@
 
 mod check;
 mod load;
+mod parallel;
 mod replay;
 mod rtapp;
 
@@ -20,8 +21,10 @@ use threadwise_report::timeline as report;
 use threadwise_simulator::schedulers::{Known, Threadwise};
 use threadwise_simulator::timeline::Drawing;
 use threadwise_simulator::{Costs, Mechanism, World};
+use threadwise_workload::synthetic::phases::Draws;
 use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
 
+use self::parallel::in_order;
 use crate::experiment::{self, Task, progress_bar};
 
 /// Mean phases of half an hour at 60 MIPS.
@@ -46,8 +49,8 @@ pub enum Command {
 /// Compare an experiment's schedulers on its synthetic programs, in a simulation of its machine.
 ///
 /// The experiment is one of those that `threadwise lab run` carries out. What the kernel's own work costs is that of the lab's
-/// guest at the experiment's rate. Throughputs are also given as a share of what a clairvoyant with perfect sharing would
-/// reach ("of bound"). Its schedulers are known by their names:
+/// guest at the experiment's rate. Throughputs are also given as a share of what perfect sharing that puts
+/// phases first as ours does would reach ("of bound"). Its schedulers are known by their names:
 ///
 /// threadwise: ours without options, the very code that decides in the kernel;
 /// kernel: the kernel's own (EEVDF);
@@ -216,7 +219,7 @@ fn show(options: &TimelineOptions) -> Result<()> {
     };
     let from = (options.from_ms * 1e6) as u64;
     let to = from + (options.for_ms * 1e6).max(1.0) as u64;
-    let mut world = world(&machine, Costs::of_lab(mips), scheduler)?;
+    let mut world = world(&machine, mips, scheduler, seed_of(&experiment, 0))?;
     world.record();
     start(&mut world, &experiment, &machine, mips, 0, run);
     world.run_until(to).map_err(anyhow::Error::msg)?;
@@ -264,34 +267,47 @@ fn simulate(task: Task, without: &[Shared]) -> Result<Measurement> {
         samples: Vec::new(),
     };
     recording.begin(&measurement)?;
-    let bar = progress_bar();
-    let total = experiment.rounds as usize * experiment.runs.len() * experiment.schedulers.len();
-    bar.set_length(total as u64);
+    let taken: BTreeSet<_> = earlier.iter().map(key).collect();
     let mut samples = earlier;
-    let taken: BTreeSet<_> = samples.iter().map(key).collect();
-    for round in 0..experiment.rounds {
-        for run in &experiment.runs {
-            for scheduler in &experiment.schedulers {
-                bar.set_message(format!("{} under {}", run.join(" + "), scheduler.name));
-                if !taken.contains(&(round, scheduler.name.clone(), run.clone())) {
-                    let mut world = world(&machine, Costs::of_lab(mips), scheduler)?;
-                    for &shared in without {
-                        world.switch_off(shared.into());
-                    }
-                    start(&mut world, &experiment, &machine, mips, round, run);
-                    let sample = sample(&experiment, world, mips, round, run, scheduler)?;
-                    recording.sample(&sample)?;
-                    samples.push(sample);
-                }
-                bar.inc(1);
-            }
+    let all =
+        (0..experiment.rounds).flat_map(|round| of_each(&experiment).map(move |(run, by)| (round, run, by)));
+    let jobs: Vec<_> = all
+        .filter(|&(round, run, scheduler)| !taken.contains(&(round, scheduler.name.clone(), run.clone())))
+        .collect();
+    let bar = progress_bar();
+    bar.set_length((taken.len() + jobs.len()) as u64);
+    bar.set_position(taken.len() as u64);
+    let play = |&(round, run, scheduler): &(u32, &Vec<String>, &Scheduler)| {
+        let mut world = world(&machine, mips, scheduler, seed_of(&experiment, round))?;
+        for &shared in without {
+            world.switch_off(shared.into());
         }
-    }
+        start(&mut world, &experiment, &machine, mips, round, run);
+        sample(&experiment, world, mips, round, run, scheduler)
+    };
+    in_order(&jobs, play, |sample| {
+        bar.set_message(format!("{} under {}", sample.run.join(" + "), sample.scheduler));
+        recording.sample(&sample)?;
+        samples.push(sample);
+        bar.inc(1);
+        Ok(())
+    })?;
     bar.finish_and_clear();
     recording.timelines(&timelines(&experiment, &machine, mips)?)?;
     recording.end(None)?;
     measurement.samples = samples;
     Ok(measurement)
+}
+
+/// The runs of a round, each under each scheduler.
+fn of_each(experiment: &Experiment) -> impl Iterator<Item = (&Vec<String>, &Scheduler)> {
+    let runs = experiment.runs.iter();
+    runs.flat_map(|run| {
+        experiment
+            .schedulers
+            .iter()
+            .map(move |scheduler| (run, scheduler))
+    })
 }
 
 /// What a sample is of.
@@ -303,15 +319,9 @@ fn key(sample: &Sample) -> (u32, String, Vec<String>) {
 fn timelines(experiment: &Experiment, machine: &Machine, mips: u32) -> Result<Vec<report::Timeline>> {
     let from_ns = PIECE_FROM_NS.min((experiment.seconds * 0.5e9) as u64);
     let piece = from_ns..from_ns + PIECE_NS;
-    let runs = experiment.runs.iter();
-    let all = runs.flat_map(|run| {
-        experiment
-            .schedulers
-            .iter()
-            .map(move |scheduler| (run, scheduler))
-    });
-    all.map(|(run, scheduler)| {
-        let mut world = world(machine, Costs::of_lab(mips), scheduler)?;
+    let jobs: Vec<_> = of_each(experiment).collect();
+    let play = |&(run, scheduler): &(&Vec<String>, &Scheduler)| {
+        let mut world = world(machine, mips, scheduler, seed_of(experiment, 0))?;
         world.record();
         start(&mut world, experiment, machine, mips, 0, run);
         world.run_until(piece.end).map_err(anyhow::Error::msg)?;
@@ -337,8 +347,13 @@ fn timelines(experiment: &Experiment, machine: &Machine, mips: u32) -> Result<Ve
             cpus,
             phases,
         })
-    })
-    .collect()
+    };
+    let mut timelines = Vec::new();
+    in_order(&jobs, play, |timeline| {
+        timelines.push(timeline);
+        Ok(())
+    })?;
+    Ok(timelines)
 }
 
 /// The experiment's machine and rate, if all of it can be simulated.
@@ -424,6 +439,11 @@ fn unit_ns(mips: u32) -> u64 {
     UNIT_INSTRUCTIONS * 1000 / u64::from(mips)
 }
 
+/// What the machine and schedulers draw from in a round.
+fn seed_of(experiment: &Experiment, round: u32) -> u64 {
+    experiment.seed + u64::from(round)
+}
+
 /// Starts the programs of a run.
 fn start(
     world: &mut World,
@@ -434,7 +454,7 @@ fn start(
     run: &[String],
 ) {
     if machine.has_smt() || experiment.same_phases {
-        world.scatter(experiment.seed + u64::from(round));
+        world.scatter(seed_of(experiment, round));
     }
     for name in run {
         let program = experiment.program(name);
@@ -473,11 +493,26 @@ impl Ours {
     }
 }
 
-fn world(machine: &Machine, costs: Costs, scheduler: &Scheduler) -> Result<World> {
+fn world(machine: &Machine, mips: u32, scheduler: &Scheduler, seed: u64) -> Result<World> {
+    world_with(machine, mips, scheduler, seed, |costs| costs)
+}
+
+/// An idle machine under this scheduler where the kernel's work takes something else than in the lab.
+fn world_with(
+    machine: &Machine,
+    mips: u32,
+    scheduler: &Scheduler,
+    seed: u64,
+    change: impl FnOnce(Costs) -> Costs,
+) -> Result<World> {
+    let cores_differ = asymmetry(machine) > 1.0;
     let Some(ours) = Ours::of(scheduler)? else {
-        return Ok(check::known(&scheduler.name)?.world(machine, costs, Tunables::default()));
+        let known = check::known(&scheduler.name)?;
+        let costs = change(known.costs_in_lab(mips, cores_differ));
+        return Ok(known.world_drawn(machine, costs, Tunables::default(), seed));
     };
     let tunables = ours.tunables.tunables();
+    let costs = change(Known::Threadwise.costs_in_lab(mips, cores_differ));
     Ok(match ours.machine {
         Some(_) => World::new(machine, costs, |kernel| Threadwise::told(kernel, tunables)),
         None => Known::Threadwise.world(machine, costs, tunables),
@@ -490,12 +525,12 @@ fn simulated(
     machine: &Machine,
     seed: u64,
 ) -> threadwise_simulator::Synthetic {
-    threadwise_simulator::Synthetic::new(
+    threadwise_simulator::Synthetic::drawn(
         synthetic.ratio,
         synthetic.phase_units,
         unit_ns,
         synthetic.nr_threads(machine) as usize,
         synthetic.wait,
-        seed,
+        Draws::new(synthetic.distribution, seed),
     )
 }

@@ -400,6 +400,35 @@ fn jitter_of_the_same_phases_is_not_that_of_the_draws() {
     assert!(table.contains("4 rounds of 1 s, the same seed 1"), "{table}");
 }
 
+#[test]
+fn phases_are_drawn_as_the_experiment_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let jitter = |distribution: &str| {
+        let toml = format!(
+            "name = 'd'\ndescription = 'd'\nmachine = 'smp-8'\nseconds = 1.0\nrounds = 6\n\
+             [[scheduler]]\nname = 'threadwise'\n[[program]]\nname = 'A'\n\
+             synthetic = {{ ratio = '1:1', phase_units = 3000, distribution = '{distribution}' }}\n"
+        );
+        let path = folder.path().join("e.toml");
+        std::fs::write(&path, toml).unwrap();
+        let output = threadwise(&["sim", "run", path.to_str().unwrap(), "--format", "json"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        value["runs"][0]["schedulers"][0]["jitter"][0]["value"]
+            .as_f64()
+            .unwrap()
+    };
+    let [fixed, uniform, lognormal] = ["fixed", "uniform", "lognormal"].map(jitter);
+    assert!(
+        fixed < 0.1 * uniform,
+        "phases of one length: {fixed}, uniform: {uniform}"
+    );
+    assert!(
+        lognormal > 1.2 * uniform,
+        "variance e - 1: {lognormal}, 1/3: {uniform}"
+    );
+}
+
 /// The work of a run under a scheduler, in units a second.
 fn total(output: &Output, run: usize, scheduler: usize) -> f64 {
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

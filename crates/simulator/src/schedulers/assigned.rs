@@ -102,6 +102,10 @@ impl Scheduler for Assigned {
         }
     }
 
+    fn holds(&self, task: TaskIndex) -> bool {
+        self.waiting.iter().any(|waiting| waiting.contains(&task))
+    }
+
     fn dispatch(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: Option<TaskIndex>) {
         if let Some(task) = self.waiting[cpu].pop_front() {
             kernel.insert_local(task, cpu, SLICE_NS, false);

@@ -55,7 +55,8 @@ impl How {
     /// What the checker that notices says.
     pub fn noticed_as(self) -> &'static str {
         match self {
-            Self::Forgets | Self::LastInFirstOut => "has waited since",
+            Self::Forgets => "holds it and does not know of it",
+            Self::LastInFirstOut => "has waited since",
             Self::Crowds => "has been idle since",
             Self::IgnoresAffinity => "where it may not run",
             Self::Insists => "were sent back",

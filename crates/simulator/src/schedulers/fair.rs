@@ -4,8 +4,9 @@
 //! Modelled: a queue for each CPU, virtual deadlines with eligibility by lag, protection of who runs until its slice is
 //! used (RUN_TO_PARITY), which ends it to the microsecond (HRTICK, on by default in Linux 7.2), lag kept over sleep,
 //! wake-ups onto the CPU that a task ran on or an idle one, of an idle core first where it knows of cores, balancing by CPUs
-//! that go idle and by idle ones at the ticks of busy ones (nohz). All CPUs are one domain. Not modelled: groups, packages,
-//! capacities, migration costs, delayed dequeue, and running tasks that are pulled off a shared core (`group_smt_balance`).
+//! that go idle and by idle ones at the ticks of busy ones (nohz), which take a running task too where it shares a core and
+//! another is idle (`group_smt_balance`). All CPUs are one domain. Not modelled: groups, packages, capacities, migration costs,
+//! and delayed dequeue.
 
 use std::cmp::Reverse;
 
@@ -16,6 +17,9 @@ use crate::scheduler::{Enqueue, Scheduler};
 /// sysctl_sched_base_slice, times 1 + log2 of the CPUs, at most 8 (`update_sysctl()`).
 const BASE_SLICE_NS: Ns = 700_000;
 
+/// More than `cache_nice_tries` and two times idle CPUs try in vain before a running task is moved, and it is the next time.
+const BALANCES: Ns = 5;
+
 /// An entity's account, in nanoseconds of virtual time times 100.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entity {
@@ -25,6 +29,8 @@ struct Entity {
     charged_ns: Ns,
     /// How far it was from the mean when it left its queue.
     lag: i64,
+    /// It leaves its CPU for an idle core.
+    leaves_core: bool,
     weight: i64,
 }
 
@@ -36,6 +42,8 @@ struct RunQueue {
     protected_until: Ns,
     /// The least vruntime, for when all have left.
     floor: i64,
+    /// Since when what runs has shared its core while another core was idle, at ticks.
+    shares_since: Option<Ns>,
 }
 
 /// The kernel's scheduler.
@@ -137,6 +145,7 @@ impl Fair {
     fn run(&mut self, kernel: &mut Kernel, cpu: CpuIndex, task: TaskIndex) {
         self.queues[cpu].waiting.retain(|&waiting| waiting != task);
         self.queues[cpu].protected_until = kernel.tasks[task].ran + self.slice_ns;
+        self.queues[cpu].shares_since = None;
         kernel.insert_local(task, cpu, ENDLESS, false);
         kernel.set_alarm(cpu, self.slice_ns + 1);
     }
@@ -169,6 +178,34 @@ impl Fair {
     }
 }
 
+impl Fair {
+    /// A core on which several run sends one away to a core on which nobody does, once idle CPUs, which look for such at the
+    /// ticks of busy ones, have failed to pull anybody some times (`update_sd_pick_busiest()`, `need_active_balance()`). Only
+    /// a kernel that knows cores does.
+    fn leave_shared_core(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: TaskIndex) {
+        let is_whole = |core: &[CpuIndex]| core.iter().all(|&cpu| kernel.is_idle(cpu));
+        let shares = || {
+            kernel
+                .core_of(cpu)
+                .iter()
+                .any(|&other| other != cpu && !kernel.is_idle(other))
+        };
+        let has_place =
+            || (0..kernel.cpus.len()).any(|to| kernel.may_run(running, to) && is_whole(kernel.core_of(to)));
+        if !kernel.knows_cores() || !shares() || !has_place() {
+            self.queues[cpu].shares_since = None;
+            return;
+        }
+        let since = *self.queues[cpu].shares_since.get_or_insert(kernel.now);
+        // While nobody can be pulled the domain is balanced once in twice as many milliseconds as it has CPUs (`max_interval`).
+        if kernel.now - since >= BALANCES * 2 * kernel.cpus.len() as Ns * 1_000_000 {
+            self.queues[cpu].shares_since = None;
+            self.entities[running].leaves_core = true;
+            kernel.set_slice(running, 0);
+        }
+    }
+}
+
 /// `select_idle_sibling()`: the CPU that it ran on if that is idle, even beside a busy sibling, else one of an idle core
 /// (`select_idle_core()`), else any. One that has just begun goes to an idle core first (`sched_balance_find_dst_cpu()`).
 fn select_idle(kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
@@ -182,6 +219,10 @@ fn select_idle(kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option<C
 }
 
 impl Scheduler for Fair {
+    fn wants_last(&self) -> bool {
+        true
+    }
+
     fn enable(&mut self, kernel: &Kernel, task: TaskIndex) {
         self.entities.push(Entity {
             weight: i64::from(kernel.tasks[task].weight),
@@ -202,6 +243,17 @@ impl Scheduler for Fair {
 
     fn enqueue(&mut self, kernel: &mut Kernel, task: TaskIndex, why: Enqueue) {
         let cpu = kernel.tasks[task].cpu;
+        let leaves_core = std::mem::take(&mut self.entities[task].leaves_core) && !why.wakeup && !why.moved;
+        let to = if leaves_core {
+            kernel.claim_idle_core(task)
+        } else {
+            None
+        };
+        if let Some(to) = to.or(why.last.then_some(cpu)) {
+            self.charge(kernel, task);
+            self.queues[to].protected_until = kernel.tasks[task].ran + self.slice_ns;
+            return kernel.insert_local(task, to, ENDLESS, false);
+        }
         kernel.hold(task);
         if !why.wakeup && !why.moved {
             self.charge(kernel, task);
@@ -229,6 +281,9 @@ impl Scheduler for Fair {
     fn dispatch(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: Option<TaskIndex>) {
         if let Some(running) = running {
             self.charge(kernel, running);
+            if self.entities[running].leaves_core {
+                return;
+            }
         }
         match self.pick(kernel, cpu, running) {
             Some(next) if Some(next) != running => self.run(kernel, cpu, next),
@@ -252,13 +307,23 @@ impl Scheduler for Fair {
 
     fn quiescent(&mut self, kernel: &mut Kernel, task: TaskIndex) {
         let cpu = kernel.tasks[task].cpu;
+        let running = kernel.cpus[cpu].running;
         self.charge(kernel, task);
-        self.leave(cpu, task, Some(task));
+        // It counts among those that it leaves.
+        if running != Some(task) {
+            self.queues[cpu].waiting.push(task);
+        }
+        self.leave(cpu, task, running);
+        self.queues[cpu].waiting.retain(|&waiting| waiting != task);
     }
 
     fn dequeue(&mut self, kernel: &mut Kernel, task: TaskIndex) {
         let cpu = kernel.tasks[task].cpu;
         self.queues[cpu].waiting.retain(|&waiting| waiting != task);
+    }
+
+    fn holds(&self, task: TaskIndex) -> bool {
+        self.queues.iter().any(|queue| queue.waiting.contains(&task))
     }
 
     /// `yield_task_fair()`: what it asked for counts as served.
@@ -275,8 +340,9 @@ impl Scheduler for Fair {
         };
         self.charge(kernel, running);
         if self.queues[cpu].waiting.is_empty() {
-            return;
+            return self.leave_shared_core(kernel, cpu, running);
         }
+        self.queues[cpu].shares_since = None;
         // nohz_balancer_kick(): a busy CPU wakes an idle one, which pulls.
         if let Some(idle) = self.queues[cpu]
             .waiting

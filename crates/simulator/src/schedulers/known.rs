@@ -38,7 +38,7 @@ pub enum Known {
 /// The slice of round robin.
 const ROUND_ROBIN_SLICE_NS: Ns = 1_000_000;
 
-/// Of the one random assignment that `naive` is.
+/// Of the random assignment that `naive` is where nobody asks for another.
 const NAIVE_SEED: u64 = 1;
 
 impl Known {
@@ -78,9 +78,23 @@ impl Known {
             .find(|known| known.name() == name)
     }
 
+    /// What the kernel's work takes under this scheduler in the lab: of those that nobody runs there, as under its own.
+    /// `cores_differ`: whether some are faster than others.
+    pub fn costs_in_lab(self, mips: u32, cores_differ: bool) -> Costs {
+        match self {
+            Self::Threadwise => Costs::of_lab_with_ours(mips, cores_differ),
+            _ => Costs::of_lab(mips),
+        }
+    }
+
     /// An idle machine under this scheduler; `tun` are the settings of ours.
     pub fn world(self, machine: &Machine, costs: Costs, tun: Tunables) -> World {
         self.world_of(machine, None, costs, tun)
+    }
+
+    /// The same, where what it draws by chance (`naive` alone does) comes from this seed.
+    pub fn world_drawn(self, machine: &Machine, costs: Costs, tun: Tunables, seed: u64) -> World {
+        World::boxed(machine, costs, |kernel| self.make(machine, kernel, tun, seed))
     }
 
     /// The same, with these capacities instead of the machine's.
@@ -95,11 +109,11 @@ impl Known {
             for (cpu, &capacity) in capacities.into_iter().flatten().enumerate() {
                 kernel.set_capacity(cpu, capacity);
             }
-            self.make(machine, kernel, tun)
+            self.make(machine, kernel, tun, NAIVE_SEED)
         })
     }
 
-    fn make(self, machine: &Machine, kernel: &mut Kernel, tun: Tunables) -> Box<dyn Scheduler> {
+    fn make(self, machine: &Machine, kernel: &mut Kernel, tun: Tunables, seed: u64) -> Box<dyn Scheduler> {
         match self {
             Self::Threadwise => Box::new(Threadwise::new(kernel, tun)),
             Self::Kernel => Box::new(Fair::new(kernel)),
@@ -107,7 +121,7 @@ impl Known {
             Self::O1 => Box::new(O1::new(kernel)),
             Self::CoreQueue => Box::new(O1::per_core(kernel, machine)),
             Self::Paper => Box::new(O1::with_essence(kernel)),
-            Self::Naive => Box::new(Assigned::naive(kernel, NAIVE_SEED)),
+            Self::Naive => Box::new(Assigned::naive(kernel, seed)),
             Self::Balanced => Box::new(Assigned::balanced(kernel, machine)),
             Self::Broken(how) => Box::new(Broken::new(kernel, how)),
         }

@@ -422,6 +422,14 @@ impl Scheduler for O1 {
         }
     }
 
+    fn holds(&self, task: TaskIndex) -> bool {
+        let mut arrays = self
+            .queues
+            .iter()
+            .flat_map(|queue| [&queue.active, &queue.expired]);
+        arrays.any(|array| array.iter().any(|&(_, _, waiting)| waiting == task))
+    }
+
     fn dispatch(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: Option<TaskIndex>) {
         let queue = self.queue_of[cpu];
         let Some(running) = running else {

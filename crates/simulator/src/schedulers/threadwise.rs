@@ -5,14 +5,15 @@
 //! `speed.bpf.h`, where the reasons stand. A decision that is taken here and not in `policy/` is a fault.
 
 use threadwise_policy::{
-    Class, Group, Origin, Place as Spot, Run, Seat, Task, Tunables, faster_than_slowest, is_faster,
-    makes_room, may_preempt, phase_began, phase_ended, stamp, turn_is_over, victim_scan,
+    CAPACITY_ONE, Class, Group, Origin, Place as Spot, Run, Seat, Task, Tunables, faster_than_slowest,
+    is_faster, makes_room, may_preempt, phase_began, phase_ended, stamp, turn_is_over, victim_scan,
 };
 
 use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel, Place, QueueIndex, TaskIndex};
 use crate::mask::CpuMask;
 use crate::scheduler::{Enqueue, Scheduler};
+use crate::timeline::Boost;
 
 /// Queues and CPUs at which one expiry of the timer looks (`TW_ROTATION_QUEUES`, `TW_ROTATION_CPUS`).
 const ROTATION_QUEUES: usize = 4;
@@ -24,8 +25,10 @@ const FASTER_SCAN: usize = 16;
 /// Idle CPUs that one wake-up looks at (`TW_IDLE_SCAN`).
 const IDLE_SCAN: usize = 64;
 
-/// Slower CPUs that a fast one looks at (`TW_CALL_SCAN`).
+/// CPUs that a fast one looks at, itself included (`TW_CALL_SCAN`).
 const CALL_SCAN: usize = 16;
+/// How long after a slower CPU kept its task an idle fast one looks for it (`TW_KEPT_RECENTLY_NS`).
+const KEPT_RECENTLY_NS: Ns = 10_000_000;
 
 /// What a task's vtime needs beyond the kernel's own accounting (`struct task_ctx`).
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,6 +76,8 @@ pub struct Threadwise {
     /// The faster CPU to which each was asked to send its task, and whose task it is to have in exchange.
     called_to: Vec<Option<CpuIndex>>,
     swaps_with: Vec<Option<CpuIndex>>,
+    /// When a CPU that is not the fastest kept its task last, or long ago.
+    slower_kept_at: Option<Ns>,
     /// Whether CPUs share cores, and whether the kernel does not know which.
     has_smt: bool,
     hidden_smt: bool,
@@ -109,6 +114,7 @@ impl Threadwise {
             faster: faster_than_slowest(&capacities),
             called_to: vec![None; nr],
             swaps_with: vec![None; nr],
+            slower_kept_at: None,
             has_smt,
             hidden_smt: has_smt && !kernel.knows_cores(),
             vtime_now: 0,
@@ -286,7 +292,7 @@ impl Threadwise {
     fn call_from_slower(&mut self, kernel: &mut Kernel, fast: CpuIndex, running: Option<&Task>) {
         let total = kernel.cpus.len();
         let mut first: Option<(Task, CpuIndex)> = None;
-        for step in 1..total.min(CALL_SCAN + 1) {
+        for step in 1..total.min(CALL_SCAN) {
             let cpu = (fast + step) % total;
             let Some(index) = kernel.cpus[cpu].running.filter(|&task| {
                 is_faster(kernel.cpus[fast].capacity, kernel.cpus[cpu].capacity) && kernel.may_run(task, fast)
@@ -304,6 +310,29 @@ impl Threadwise {
         if let Some((_, cpu)) = first {
             self.called_to[cpu] = running.map(|_| fast);
             kernel.kick_preempt(cpu);
+        }
+    }
+
+    /// A CPU has nothing to do: if it is a fast one, it gets what runs on a slower one.
+    fn pull_from_slower(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
+        let recently = self
+            .slower_kept_at
+            .is_some_and(|at| kernel.now - at < KEPT_RECENTLY_NS);
+        if recently && self.faster.contains(&cpu) {
+            self.call_from_slower(kernel, cpu, None);
+        }
+    }
+
+    /// A CPU keeps its task. If it is a fast one, that may have had its turn there.
+    fn give_turn(&mut self, kernel: &mut Kernel, cpu: CpuIndex, task: &Task) {
+        if self.faster.is_empty() {
+            return;
+        }
+        if kernel.cpus[cpu].capacity < CAPACITY_ONE {
+            self.slower_kept_at = Some(kernel.now);
+        }
+        if self.faster.contains(&cpu) && matches!(task.class, Class::Senior | Class::Parallel) {
+            self.call_from_slower(kernel, cpu, Some(task));
         }
     }
 
@@ -462,7 +491,12 @@ impl Threadwise {
         let is_bound = kernel.tasks[task].bound_to.is_some();
         let class = self.class_of(kernel, task);
         let faster = self.find_faster(kernel, task, class, 0);
+        let whole = |kernel: &mut Kernel| {
+            let core = (self.has_smt && !is_bound).then(|| self.claim_whole_core(kernel, task, own));
+            core.flatten().map(|cpu| (cpu, false))
+        };
         let found = faster
+            .or_else(|| whole(kernel))
             .or_else(|| kernel.claim_idle(own).then_some((own, false)))
             .or_else(|| {
                 let idle = if is_bound {
@@ -473,6 +507,9 @@ impl Threadwise {
                 idle.map(|idle| (idle, false))
             });
         if let Some((cpu, taken)) = found {
+            if faster.is_some() {
+                kernel.boosted(task, cpu, Boost::Better);
+            }
             kernel.insert_local(task, cpu, self.free_slice(), taken);
         }
         found.is_some()
@@ -697,6 +734,7 @@ impl Scheduler for Threadwise {
             let nr_ready = self.groups[kernel.tasks[task].program].nr_ready() + 1;
             let class = self.class_among(kernel, task, nr_ready);
             if let Some((cpu, taken)) = self.find_faster(kernel, task, class, 0) {
+                kernel.boosted(task, cpu, Boost::Better);
                 kernel.insert_direct(task, self.tun.slice_ns, taken);
                 return cpu;
             }
@@ -725,6 +763,7 @@ impl Scheduler for Threadwise {
             let leaves_for = self.tasks[index].leaves_for.take().filter(|_| !why.wakeup);
             let better = leaves_for.or_else(|| self.find_better(kernel, index, task.class, cpu));
             if let Some((better, taken)) = better.filter(|&(better, _)| kernel.may_run(index, better)) {
+                kernel.boosted(index, better, Boost::Better);
                 return kernel.insert_local(index, better, self.free_slice(), taken);
             }
             if why.last {
@@ -735,6 +774,11 @@ impl Scheduler for Threadwise {
             && direct
             && let Some(victim) = self.find_victim(kernel, index, &task, cpu)
         {
+            let boost = match task.class {
+                Class::Serial => Boost::Serial,
+                _ => Boost::Senior,
+            };
+            kernel.boosted(index, victim, boost);
             return kernel.insert_local(index, victim, self.tun.slice_ns, true);
         }
         let key = self.tun.key(&task);
@@ -749,8 +793,8 @@ impl Scheduler for Threadwise {
     fn dispatch(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: Option<TaskIndex>) {
         let Some(prev) = running else {
             self.dispatch_idle(kernel, cpu);
-            if self.faster.contains(&cpu) && kernel.has_nothing(cpu) {
-                self.call_from_slower(kernel, cpu, None);
+            if kernel.has_nothing(cpu) {
+                self.pull_from_slower(kernel, cpu);
             }
             return;
         };
@@ -784,9 +828,7 @@ impl Scheduler for Threadwise {
             _ => self.free_slice(),
         };
         kernel.set_slice(prev, slice);
-        if self.faster.contains(&cpu) {
-            self.call_from_slower(kernel, cpu, Some(&task));
-        }
+        self.give_turn(kernel, cpu, &task);
     }
 
     fn runnable(&mut self, kernel: &mut Kernel, task: TaskIndex) {

@@ -36,6 +36,9 @@ pub struct Options {
 /// From the request to another CPU to look for something to run until it does, without the lab's emulation.
 const KICK_NS: Ns = 2_000;
 
+/// Of what a scheduler draws by chance.
+const SEED: u64 = 1;
+
 impl Options {
     /// The machine, if it can be simulated.
     pub fn machine(&self) -> Result<Machine> {
@@ -53,16 +56,15 @@ impl Options {
 
     /// An idle machine under one of them, on which what happens is recorded.
     pub fn world(&self, machine: &Machine, scheduler: &str) -> Result<World> {
-        let costs = Costs {
-            kick_ns: KICK_NS,
-            interrupt_ns: KICK_NS,
-            ..Costs::of_lab(self.mips)
-        };
         let scheduler = Scheduler {
             name: scheduler.to_owned(),
             command: Vec::new(),
         };
-        let mut world = super::world(machine, costs, &scheduler)?;
+        let mut world = super::world_with(machine, self.mips, &scheduler, SEED, |costs| Costs {
+            kick_ns: KICK_NS,
+            interrupt_ns: KICK_NS,
+            ..costs
+        })?;
         world.record();
         Ok(world)
     }
