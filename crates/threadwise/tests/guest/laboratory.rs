@@ -537,7 +537,7 @@ fn both(machine: &str, schedulers: &str) -> Experiment {
     .map(synthetic)
     .concat();
     Experiment::new(&format!(
-        "name = 'both'\ndescription = 'd'\nmachine = '{machine}'\nmips = 60\nseconds = 2.5\nrounds = 4\n\
+        "name = 'both'\ndescription = 'd'\nmachine = '{machine}'\nmips = 60\nseconds = 2.0\nrounds = 3\n\
          runs = [['A'], ['parallel'], ['serial'], ['A', 'B'], ['parallel', 'serial'], ['parallel', 'A']]\n\
          {schedulers}{programs}"
     ))
