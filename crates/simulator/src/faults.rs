@@ -231,7 +231,7 @@ impl World {
     /// What runs on a CPU is taken off it and enqueued for another.
     fn evict(&mut self, cpu: CpuIndex, running: TaskIndex) {
         self.kernel.tasks[running].place = Place::Nowhere;
-        self.scheduler.quiescent(&mut self.kernel, running);
+        self.scheduler.quiescent(&mut self.kernel, running, false);
         self.kernel.here = cpu;
         if self.kernel.is_online(cpu) {
             self.schedule(cpu);
@@ -248,7 +248,7 @@ impl World {
             self.scheduler.dequeue(&mut self.kernel, task);
         }
         self.kernel.take_away(task);
-        self.scheduler.quiescent(&mut self.kernel, task);
+        self.scheduler.quiescent(&mut self.kernel, task, false);
     }
 
     /// A task that was taken off a CPU or out of a queue is ready again, where it may run.
@@ -327,7 +327,7 @@ impl World {
     fn reenter(&mut self, task: TaskIndex, cpu: CpuIndex, cpus: Option<CpuMask>) {
         self.kernel.account(cpu);
         self.kernel.tasks[task].place = Place::Nowhere;
-        self.scheduler.quiescent(&mut self.kernel, task);
+        self.scheduler.quiescent(&mut self.kernel, task, false);
         self.kernel.allow(task, cpus);
         self.scheduler.runnable(&mut self.kernel, task);
         self.kernel.here = cpu;

@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 
 use threadwise_machine::Machine;
-use threadwise_policy::CAPACITY_ONE;
 
 use crate::Ns;
 use crate::costs::Costs;
+use crate::domains::Domains;
 use crate::events::{Event, Events};
 use crate::faults::Delays;
 use crate::hardware::{Hardware, Occupant, RATE_ONE, Rate, rate_of};
@@ -160,8 +160,12 @@ pub struct Kernel {
     pub now: Ns,
     /// The CPUs.
     pub cpus: Vec<Cpu>,
+    /// What CPUs share.
+    pub domains: Domains,
     /// The tasks.
     pub tasks: Vec<Task>,
+    /// How many threads of each program have not ended (`signal->nr_threads`).
+    pub nr_threads: Vec<u32>,
     pub(crate) queues: Vec<Queue>,
     pub(crate) costs: Costs,
     pub(crate) events: Events,
@@ -198,7 +202,9 @@ impl Kernel {
         Self {
             now: 0,
             cpus: machine.cpus().iter().map(cpu).collect(),
+            domains: Domains::of(machine),
             tasks: Vec::new(),
+            nr_threads: Vec::new(),
             queues: Vec::new(),
             costs,
             events: Events::default(),
@@ -397,24 +403,43 @@ impl Kernel {
         }
     }
 
-    /// Claims an idle CPU for a task that wakes up (`scx_bpf_select_cpu_and`): the one that it ran on if that is idle, but where
-    /// the kernel knows which share cores, first one of an idle core, that one or another.
+    /// Claims an idle CPU for a task that wakes up (`scx_bpf_select_cpu_and`): the one that it ran on if that is idle, else one
+    /// that shares a last-level cache with that, else any. Where the kernel knows which share cores it looks for one of an
+    /// idle core first, in the same order.
     pub fn select_idle(&mut self, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
-        let prev = Some(prev).filter(|&prev| self.may_run(task, prev));
-        if prev.is_some_and(|prev| self.idle.claim_if_whole(prev)) {
-            return prev;
+        let own = Some(prev).filter(|&prev| self.may_run(task, prev));
+        if own.is_some_and(|prev| self.idle.claim_if_whole(prev)) {
+            return own;
         }
-        if let Some(found) = self.claim_idle_core(task) {
+        let near = (self.domains.nr_llcs() > 1).then(|| self.domains.llc_of(prev));
+        let core = near.and_then(|llc| self.claim_in_llc(task, llc, Idle::claim_whole_in));
+        if let Some(found) = core.or_else(|| self.claim_idle_core(task)) {
             return Some(found);
         }
-        if prev.is_some_and(|prev| self.claim_idle(prev)) {
-            return prev;
+        if own.is_some_and(|prev| self.claim_idle(prev)) {
+            return own;
         }
-        self.claim_any_idle(task)
+        near.and_then(|llc| self.claim_in_llc(task, llc, Idle::claim_any_in))
+            .or_else(|| self.claim_any_idle(task))
     }
 
+    /// Claims an idle CPU of this last-level cache on which the task may run.
+    pub(crate) fn claim_in_llc(
+        &mut self,
+        task: TaskIndex,
+        llc: usize,
+        claim: impl FnOnce(&mut Idle, &CpuMask) -> Option<CpuIndex>,
+    ) -> Option<CpuIndex> {
+        let llc = &self.domains.llcs[llc];
+        match &self.tasks[task].allowed {
+            None => claim(&mut self.idle, llc),
+            Some(allowed) => claim(&mut self.idle, &llc.and(allowed)),
+        }
+    }
+
+    /// How late a CPU that runs takes an interrupt: so many instructions, of which it has fewer beside a busy sibling.
     fn interrupt_latency(&self, cpu: CpuIndex) -> Ns {
-        self.costs.interrupt_ns * Ns::from(CAPACITY_ONE) / Ns::from(self.cpus[cpu].capacity.max(1))
+        self.costs.interrupt_ns * RATE_ONE / self.cpus[cpu].pace()
     }
 
     /// Has a CPU look for what to run (`SCX_KICK_IDLE` for an idle one).

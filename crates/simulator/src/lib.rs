@@ -14,6 +14,7 @@
 
 pub mod check;
 mod costs;
+mod domains;
 mod events;
 pub mod faults;
 mod hardware;
@@ -33,6 +34,7 @@ pub mod timeline;
 mod world;
 
 pub use costs::Costs;
+pub use domains::Domains;
 pub use hardware::Mechanism;
 pub use program::{Futex, Memory, Program, SHARED, Step};
 pub use scheduler::{Enqueue, Scheduler};

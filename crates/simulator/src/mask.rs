@@ -42,6 +42,15 @@ impl CpuMask {
         })
     }
 
+    /// Those that are in both.
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        let words: Vec<u64> = self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect();
+        Self {
+            nr: words.iter().map(|word| word.count_ones() as usize).sum(),
+            words,
+        }
+    }
+
     pub(crate) fn has(&self, cpu: CpuIndex) -> bool {
         self.words[cpu / BITS] & (1 << (cpu % BITS)) != 0
     }

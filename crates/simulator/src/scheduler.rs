@@ -36,8 +36,9 @@ pub trait Scheduler {
     /// A task is ready now.
     fn runnable(&mut self, _kernel: &mut Kernel, _task: TaskIndex) {}
 
-    /// A task is not ready any more.
-    fn quiescent(&mut self, _kernel: &mut Kernel, _task: TaskIndex) {}
+    /// A task is not ready any more: it `sleeps` or has ended, or else it is [`Scheduler::runnable`] again at once, elsewhere or
+    /// with other CPUs to run on.
+    fn quiescent(&mut self, _kernel: &mut Kernel, _task: TaskIndex, _sleeps: bool) {}
 
     /// A task that the scheduler holds ([`Kernel::hold`]) is taken away from it; if it stays ready it is enqueued again.
     fn dequeue(&mut self, _kernel: &mut Kernel, _task: TaskIndex) {}

@@ -115,12 +115,7 @@ impl SmallWorld {
         let mut world = self.scheduler.world_of(
             &machine,
             Some(&self.capacities),
-            self.scheduler.costs_in_lab(
-                self.mips,
-                self.capacities
-                    .iter()
-                    .any(|&capacity| capacity != self.capacities[0]),
-            ),
+            self.scheduler.costs_in_lab(self.mips, &self.capacities),
             self.tunables(),
         );
         world.check(self.checker());

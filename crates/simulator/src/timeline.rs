@@ -28,10 +28,12 @@ pub(crate) enum Happening {
 pub enum Boost {
     /// It takes over a CPU because its program is in its serial phase.
     Serial,
+    /// It goes to a faster CPU that is idle, for the same reason.
+    Faster,
     /// It takes over a CPU because its program is the senior one.
     Senior,
-    /// It goes to a better CPU: a faster one, or one of an idle core.
-    Better,
+    /// It takes over a faster CPU because it is its turn there.
+    Turn,
 }
 
 impl Boost {
@@ -40,7 +42,8 @@ impl Boost {
         match self {
             Self::Serial => "serial: takes over",
             Self::Senior => "senior: takes over",
-            Self::Better => "to a better CPU",
+            Self::Faster => "serial: to a faster CPU",
+            Self::Turn => "its turn on a faster CPU",
         }
     }
 }

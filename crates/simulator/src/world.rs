@@ -168,6 +168,7 @@ impl World {
         let threads = 0..program.nr_threads();
         self.programs.push(program);
         self.tasks.push(Vec::new());
+        self.kernel.nr_threads.push(0);
         self.add_threads(index, threads, weight, bound_to);
         for task in self.tasks[index].clone() {
             self.wake(task, None);
@@ -205,6 +206,7 @@ impl World {
                 memory: self.programs[index].memory(thread),
             });
             let task = self.kernel.tasks.len() - 1;
+            self.kernel.nr_threads[index] += 1;
             if let Some(cpu) = bound_to {
                 let nr = self.kernel.cpus.len();
                 self.kernel.allow(task, Some(CpuMask::of(nr, [cpu])));
@@ -401,6 +403,7 @@ impl World {
                 Step::Exit => {
                     self.block(cpu, Doing::Next);
                     self.kernel.tasks[running].place = Place::Gone;
+                    self.kernel.nr_threads[program] -= 1;
                     return;
                 }
             }
@@ -452,7 +455,7 @@ impl World {
         task.place = Place::Nowhere;
         task.leaves_until = self.kernel.now + self.kernel.costs.switch_ns;
         self.kernel.happened(Happening::Sleep { task: running });
-        self.scheduler.quiescent(&mut self.kernel, running);
+        self.scheduler.quiescent(&mut self.kernel, running, true);
         self.schedule(cpu);
     }
 

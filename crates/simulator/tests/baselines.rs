@@ -195,30 +195,83 @@ fn the_paper_s_algorithm_gives_parallel_programs_turns_of_a_tenth_of_a_second() 
     );
 }
 
-#[test]
-fn the_kernel_s_scheduler_empties_shared_cores_that_it_knows() {
-    // Two threads that never sleep, wherever they begin: how often they share a core in the end.
-    let nr_sharing = |spec: &str| {
-        let machine = Machine::load(spec).expect("a machine");
-        let shares = |seed: &u64| {
-            let mut world = Known::Kernel.world(&machine, Costs::of_lab(60), Tunables::default());
-            world.record();
-            world.scatter(*seed);
-            for _ in 0..2 {
-                world.start(Box::new(Busy(1)), 100, None);
-            }
-            world.run_until(600 * MS).expect("nothing is checked");
-            let timeline = world.into_timeline();
-            let core_of = |task: usize| {
-                let mut runs = timeline.runs().into_iter().filter(|run| run.task == task);
-                let last = runs.next_back().expect("it ran");
-                assert!(last.to > 599 * MS, "who never sleeps runs");
-                machine.cpus()[last.cpu].core
-            };
-            core_of(0) == core_of(1)
+/// Four threads of which these two stay; the others are gone after 50 ms.
+struct Leaving([usize; 2]);
+
+impl Program for Leaving {
+    fn nr_threads(&self) -> usize {
+        4
+    }
+
+    fn next(&mut self, thread: usize, now: Ns) -> Step {
+        if now >= 50 * MS && !self.0.contains(&thread) {
+            Step::Exit
+        } else {
+            Step::Compute(MS / 2)
+        }
+    }
+}
+
+/// On which CPUs the two that stay are at each of these times, in milliseconds, for all that can be the two.
+fn where_two_stay(machine: &Machine, at_ms: [Ns; 3]) -> Vec<[[usize; 2]; 3]> {
+    let pairs = (0..4).flat_map(|one| (0..one).map(move |other| [one, other]));
+    let play = |stay: [usize; 2]| {
+        let mut world = Known::Kernel.world(machine, Costs::of_lab(1000), Tunables::default());
+        world.record();
+        world.start(Box::new(Leaving(stay)), 100, None);
+        world.run_until(200 * MS).expect("nothing is checked");
+        let runs = world.into_timeline().runs();
+        let cpu_of = |task: usize, at: Ns| {
+            let mut there = runs
+                .iter()
+                .filter(|run| run.task == task && (run.from..run.to).contains(&at));
+            there.next().expect("who never sleeps runs").cpu
         };
-        (1..=40).filter(shares).count()
+        at_ms.map(|ms| stay.map(|task| cpu_of(task, ms * MS)))
     };
-    assert_eq!(nr_sharing("smt-8"), 0);
-    assert!(nr_sharing("smt-8-hidden") > 0, "by chance, and for good");
+    pairs.map(play).collect()
+}
+
+/// How many share a core or a cache, numbered from 0 in pairs of CPUs.
+fn nr_together(found: &[[[usize; 2]; 3]], time: usize) -> usize {
+    let together = |cpus: &&[[usize; 2]; 3]| cpus[time][0] / 2 == cpus[time][1] / 2;
+    found.iter().filter(together).count()
+}
+
+#[test]
+fn the_kernel_s_scheduler_empties_shared_cores_and_caches_that_it_knows() {
+    // Of four threads two share a core, or a cache. Idle CPUs look each 4 ms, at ticks, and act at the fourth time.
+    for spec in ["core:2 pu:2", "package:2 core:2 pu:1"] {
+        let found = where_two_stay(&Machine::load(spec).expect("a machine"), [53, 60, 80]);
+        let counts = [0, 1, 2].map(|time| nr_together(&found, time));
+        assert_eq!(counts, [2, 2, 0], "{spec}: {found:?}");
+    }
+    // Of cores that it does not know it knows nothing.
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("m.toml");
+    let text = "name = \"m\"\ntopology = \"core:2 pu:2\"\nlab = { mips = 40, hides_smt = true }\n";
+    std::fs::write(&path, text).expect("written");
+    let hidden = Machine::load(path.to_str().expect("a path")).expect("a machine");
+    let found = where_two_stay(&hidden, [53, 60, 80]);
+    assert_eq!(nr_together(&found, 2), 2, "{found:?}");
+}
+
+#[test]
+fn the_kernel_s_scheduler_begins_threads_behind_the_emptiest_cache() {
+    let machine = Machine::load("package:4 core:2 pu:1").expect("a machine");
+    let mut world = Known::Kernel.world(&machine, Costs::of_lab(1000), Tunables::default());
+    world.record();
+    for _ in 0..4 {
+        world.start(Box::new(Busy(1)), 100, None);
+    }
+    world.run_until(5 * MS).expect("nothing is checked");
+    let mut packages: Vec<usize> = world
+        .into_timeline()
+        .runs()
+        .iter()
+        .map(|run| run.cpu / 2)
+        .collect();
+    packages.sort_unstable();
+    packages.dedup();
+    assert_eq!(packages, [0, 1, 2, 3]);
 }

@@ -203,7 +203,7 @@ impl Scheduler for Fluid {
         }
     }
 
-    fn quiescent(&mut self, kernel: &mut Kernel, task: TaskIndex) {
+    fn quiescent(&mut self, kernel: &mut Kernel, task: TaskIndex, _sleeps: bool) {
         self.tasks[task].is_ready = false;
         self.programs[kernel.tasks[task].program].nr_ready -= 1;
         self.ask(kernel);

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use threadwise_machine::Machine;
-use threadwise_policy::Tunables;
+use threadwise_policy::{Mode, Tunables};
 use threadwise_simulator::check::Checker;
 use threadwise_simulator::kernel::CpuIndex;
 use threadwise_simulator::schedulers::{Fair, RoundRobin, Threadwise};
@@ -216,19 +216,58 @@ fn packing_saves_energy_and_spreading_saves_time() {
     assert!(four_tasks(&[Mechanism::Power], [0, 1, 2, 3]).2.joules.is_empty());
 }
 
+/// The CPUs on which so many programs of so many threads run in the end, in this mode.
+fn places(machine: &Machine, mode: Mode, programs: usize, threads: usize) -> Vec<Vec<CpuIndex>> {
+    let mut world = World::new(machine, Costs::of_lab(1000), |kernel| {
+        Threadwise::new(kernel, Tunables::default()).with_mode(mode)
+    });
+    world.record();
+    for seed in 0..programs {
+        let ratio = "inf:1".parse().unwrap();
+        let program = Synthetic::new(ratio, 1_000_000, 1_000, threads, Wait::Passive, seed as u64);
+        world.start(Box::new(program), 100, None);
+    }
+    world.run_until(SECOND / 2).unwrap();
+    let timeline = world.into_timeline();
+    let mut cpus = vec![Vec::new(); programs];
+    for run in timeline.runs().iter().filter(|run| run.to >= SECOND / 2) {
+        cpus[timeline.program_of(run.task)].push(run.cpu);
+    }
+    cpus
+}
+
+#[test]
+fn modes_spread_tasks_over_packages_or_fill_one() {
+    // multicore-scheduling, Figs. 5 and 6: four tasks on four L2s, or on the four cores of one package.
+    let quads = machine("two-quads");
+    let apart = |places: &[Vec<CpuIndex>], size: usize| {
+        let mut groups: Vec<usize> = places.iter().flatten().map(|cpu| cpu / size).collect();
+        assert_eq!(groups.len(), 4, "{places:?}");
+        groups.sort_unstable();
+        groups.dedup();
+        groups.len()
+    };
+    let [spread, packed] = [Mode::Performance, Mode::Powersave].map(|mode| places(&quads, mode, 4, 1));
+    assert_eq!((apart(&spread, 2), apart(&packed, 4)), (4, 1), "{spread:?} {packed:?}");
+    // Threads of a program stay behind one cache while they fit: three of three cores each, which four would not.
+    let duals = machine("package:2 core:4 pu:1");
+    for program in places(&duals, Mode::Performance, 2, 3) {
+        assert!(program.len() == 3 && program.iter().all(|cpu| cpu / 4 == program[0] / 4), "{program:?}");
+    }
+}
+
 /// The work of a program of so many threads that are always parallel, in cores, for each of some seeds.
-fn parallel(spec: &str, threads: usize, scheduler: &str) -> Vec<f64> {
-    let machine = machine(spec);
+fn parallel(machine: &Machine, threads: usize, scheduler: &str) -> Vec<f64> {
     let one = |seed: u64| {
         let costs = Costs::of_lab(40);
         let mut world = match scheduler {
-            "told" => World::new(&machine, costs, |kernel| {
+            "told" => World::new(machine, costs, |kernel| {
                 Threadwise::told(kernel, Tunables::default())
             }),
-            "ours" => World::new(&machine, costs, |kernel| {
+            "ours" => World::new(machine, costs, |kernel| {
                 Threadwise::new(kernel, Tunables::default())
             }),
-            _ => World::new(&machine, costs, Fair::new),
+            _ => World::new(machine, costs, Fair::new),
         };
         world.scatter(seed);
         let ratio = "inf:1".parse().unwrap();
@@ -245,21 +284,22 @@ fn whole_cores_come_first_for_who_knows_them() {
     let least = |cores: &[f64]| cores.iter().copied().fold(f64::INFINITY, f64::min);
     for (spec, scheduler) in [("smt-8-hidden", "told"), ("smt-8", "ours"), ("smt-8", "kernel")] {
         for threads in [2, 4] {
-            let cores = parallel(spec, threads, scheduler);
+            let cores = parallel(&machine(spec), threads, scheduler);
             assert!(
                 least(&cores) > 0.95 * threads as f64,
                 "{spec}, {scheduler}, {threads} threads: {cores:?}"
             );
         }
-        let all = parallel(spec, 8, scheduler);
+        let all = parallel(&machine(spec), 8, scheduler);
         assert!(
             least(&all) > 4.6 && all.iter().all(|&cores| cores < 4.96),
             "{all:?}"
         );
     }
-    // Who does not know them has luck or not: mostly somebody shares.
+    // Who does not know them, nor by packages where to begin, has luck or not: mostly somebody shares.
+    let hidden = described("topology = \"core:4 pu:2\"\nlab = { mips = 40, hides_smt = true }\n");
     for scheduler in ["ours", "kernel"] {
-        let cores = parallel("smt-8-hidden", 4, scheduler);
+        let cores = parallel(&hidden, 4, scheduler);
         assert!(least(&cores) < 3.0, "{scheduler}: {cores:?}");
     }
 }
@@ -270,7 +310,7 @@ proptest! {
     /// Small worlds that share everything: rates are those of who runs beside whom, work is conserved, everybody has their turn.
     #[test]
     fn small_worlds_that_share_hold(
-        scheduler in 0usize..4,
+        scheduler in 0usize..6,
         hidden: bool,
         programs in prop::collection::vec((0usize..5, 1usize..=4, any::<bool>(), any::<bool>()), 1..4),
         seed: u64,
@@ -285,7 +325,11 @@ proptest! {
             0 => World::new(&machine, costs, |kernel| Threadwise::told(kernel, Tunables::default())),
             1 => World::new(&machine, costs, |kernel| Threadwise::new(kernel, Tunables::default())),
             2 => World::new(&machine, costs, Fair::new),
-            _ => World::new(&machine, costs, |kernel| RoundRobin::new(kernel, MS)),
+            3 => World::new(&machine, costs, |kernel| RoundRobin::new(kernel, MS)),
+            _ => World::new(&machine, costs, |kernel| {
+                let mode = if scheduler == 4 { Mode::Performance } else { Mode::Powersave };
+                Threadwise::told(kernel, Tunables::default()).with_mode(mode)
+            }),
         };
         world.scatter(seed);
         world.check(Checker { idle_bound: 5 * MS, wait_bound: 3 * SECOND });

@@ -479,6 +479,28 @@ struct Ours {
 
     #[arg(long)]
     machine: Option<String>,
+
+    #[arg(long, value_enum, default_value_t)]
+    mode: Mode,
+}
+
+/// Where it looks for idle CPUs; `auto` depends on a platform.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Mode {
+    #[default]
+    Near,
+    Performance,
+    Powersave,
+}
+
+impl From<Mode> for threadwise_policy::Mode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Near => Self::Near,
+            Mode::Performance => Self::Performance,
+            Mode::Powersave => Self::Powersave,
+        }
+    }
 }
 
 impl Ours {
@@ -505,18 +527,25 @@ fn world_with(
     seed: u64,
     change: impl FnOnce(Costs) -> Costs,
 ) -> Result<World> {
-    let cores_differ = asymmetry(machine) > 1.0;
+    let capacities: Vec<u32> = machine.cpus().iter().map(|cpu| cpu.capacity).collect();
     let Some(ours) = Ours::of(scheduler)? else {
         let known = check::known(&scheduler.name)?;
-        let costs = change(known.costs_in_lab(mips, cores_differ));
+        let costs = change(known.costs_in_lab(mips, &capacities));
         return Ok(known.world_drawn(machine, costs, Tunables::default(), seed));
     };
     let tunables = ours.tunables.tunables();
-    let costs = change(Known::Threadwise.costs_in_lab(mips, cores_differ));
-    Ok(match ours.machine {
-        Some(_) => World::new(machine, costs, |kernel| Threadwise::told(kernel, tunables)),
-        None => Known::Threadwise.world(machine, costs, tunables),
-    })
+    let mode = ours.mode.into();
+    if ours.machine.is_some() {
+        let costs = change(Known::Threadwise.costs_in_lab(mips, &capacities));
+        let told = |kernel: &mut _| Threadwise::told(kernel, tunables).with_mode(mode);
+        return Ok(World::new(machine, costs, told));
+    }
+    let costs = change(Known::Threadwise.costs_in_lab(mips, &[]));
+    let untold = |kernel: &mut _| {
+        let ours = Threadwise::new(kernel, tunables).untold_of_speeds();
+        ours.with_mode(mode)
+    };
+    Ok(World::new(machine, costs, untold))
 }
 
 fn simulated(

@@ -2,7 +2,7 @@
 //! The schedulers by their names.
 
 use threadwise_machine::Machine;
-use threadwise_policy::Tunables;
+use threadwise_policy::{Tunables, faster_than_slowest};
 
 use crate::Ns;
 use crate::costs::Costs;
@@ -78,11 +78,11 @@ impl Known {
             .find(|known| known.name() == name)
     }
 
-    /// What the kernel's work takes under this scheduler in the lab: of those that nobody runs there, as under its own.
-    /// `cores_differ`: whether some are faster than others.
-    pub fn costs_in_lab(self, mips: u32, cores_differ: bool) -> Costs {
+    /// What the kernel's work takes under this scheduler in the lab, on CPUs of these capacities as it knows them: of those
+    /// that nobody runs there, as under its own.
+    pub fn costs_in_lab(self, mips: u32, capacities: &[u32]) -> Costs {
         match self {
-            Self::Threadwise => Costs::of_lab_with_ours(mips, cores_differ),
+            Self::Threadwise => Costs::of_lab_with_ours(mips, !faster_than_slowest(capacities).is_empty()),
             _ => Costs::of_lab(mips),
         }
     }

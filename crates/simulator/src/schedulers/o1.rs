@@ -466,7 +466,7 @@ impl Scheduler for O1 {
         }
     }
 
-    fn quiescent(&mut self, kernel: &mut Kernel, task: TaskIndex) {
+    fn quiescent(&mut self, kernel: &mut Kernel, task: TaskIndex, _sleeps: bool) {
         self.charge(kernel, task);
         self.entities[task].slept_since = kernel.now;
         if let Some(essence) = &mut self.essence

@@ -1,34 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Our scheduler: the decisions of `policy/`, asked for as `crates/scheduler/src/bpf` asks for them.
 //!
-//! The hooks here have the names and the order of those in `main.bpf.c`, `state.bpf.h`, `rotation.bpf.h`, `smt.bpf.h` and
-//! `speed.bpf.h`, where the reasons stand. A decision that is taken here and not in `policy/` is a fault.
+//! The hooks here have the names and the order of those in `main.bpf.c` and `state.bpf.h`, and of the headers after which
+//! the files of this folder are named; the reasons stand there. A decision that is taken here and not in `policy/` is a fault.
+
+mod rotation;
+mod smt;
+mod speed;
+mod spread;
 
 use threadwise_policy::{
-    CAPACITY_ONE, Class, Group, Origin, Place as Spot, Run, Seat, Task, Tunables, faster_than_slowest,
-    is_faster, makes_room, may_preempt, phase_began, phase_ended, stamp, turn_is_over, victim_scan,
+    CAPACITY_ONE, Class, Group, Mode, Origin, Run, Seat, Task, Tunables, faster_than_slowest, makes_room,
+    may_preempt, phase_began, phase_ended, stamp, turn_is_over, victim_scan,
 };
 
+use self::rotation::{ROTATION_MAX_NS, ROTATION_QUEUES};
 use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel, Place, QueueIndex, TaskIndex};
 use crate::mask::CpuMask;
 use crate::scheduler::{Enqueue, Scheduler};
 use crate::timeline::Boost;
 
-/// Queues and CPUs at which one expiry of the timer looks (`TW_ROTATION_QUEUES`, `TW_ROTATION_CPUS`).
-const ROTATION_QUEUES: usize = 4;
-const ROTATION_CPUS: usize = 16;
-/// The longest time between two looks (`TW_ROTATION_MAX_NS`).
-const ROTATION_MAX_NS: Ns = 8_000_000;
-/// Faster CPUs that one decision looks at (`TW_FASTER_SCAN`).
-const FASTER_SCAN: usize = 16;
 /// Idle CPUs that one wake-up looks at (`TW_IDLE_SCAN`).
 const IDLE_SCAN: usize = 64;
-
-/// CPUs that a fast one looks at, itself included (`TW_CALL_SCAN`).
-const CALL_SCAN: usize = 16;
-/// How long after a slower CPU kept its task an idle fast one looks for it (`TW_KEPT_RECENTLY_NS`).
-const KEPT_RECENTLY_NS: Ns = 10_000_000;
 
 /// What a task's vtime needs beyond the kernel's own accounting (`struct task_ctx`).
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,6 +32,8 @@ struct TaskContext {
     nr_sleeps: u64,
     /// The parallel phase of its program in which it was last charged.
     phase: u32,
+    /// Whether it is counted among the ready threads of its program.
+    ready: bool,
     /// The better CPU that it leaves its own for, and whether that has to be taken.
     leaves_for: Option<(CpuIndex, bool)>,
 }
@@ -71,16 +67,21 @@ pub struct Threadwise {
     /// CPUs whose queue may hold something.
     marked: CpuMask,
     cursors: Vec<usize>,
+    /// How fast each CPU is, as far as it knows.
+    capacities: Vec<u32>,
     /// The CPUs that are faster than the slowest, the fastest first.
     faster: Vec<CpuIndex>,
     /// The faster CPU to which each was asked to send its task, and whose task it is to have in exchange.
     called_to: Vec<Option<CpuIndex>>,
     swaps_with: Vec<Option<CpuIndex>>,
-    /// When a CPU that is not the fastest kept its task last, or long ago.
+    /// When a CPU that is not the fastest kept its task last.
     slower_kept_at: Option<Ns>,
     /// Whether CPUs share cores, and whether the kernel does not know which.
     has_smt: bool,
     hidden_smt: bool,
+    mode: Mode,
+    /// The last-level cache of each program: that of the first thread of it that was ready.
+    homes: Vec<Option<usize>>,
     vtime_now: u64,
     tasks_wait: bool,
     senior: Option<usize>,
@@ -112,11 +113,14 @@ impl Threadwise {
             marked: CpuMask::none(nr),
             cursors: vec![0; nr],
             faster: faster_than_slowest(&capacities),
+            capacities,
             called_to: vec![None; nr],
             swaps_with: vec![None; nr],
             slower_kept_at: None,
             has_smt,
             hidden_smt: has_smt && !kernel.knows_cores(),
+            mode: Mode::Near,
+            homes: Vec::new(),
             vtime_now: 0,
             tasks_wait: false,
             senior: None,
@@ -125,8 +129,20 @@ impl Threadwise {
         }
     }
 
+    /// The same, where neither the kernel nor a machine file says how fast CPUs are, as in the lab's guests.
+    pub fn untold_of_speeds(mut self) -> Self {
+        self.capacities.fill(CAPACITY_ONE);
+        self.faster.clear();
+        self
+    }
+
+    /// The same, looking for idle CPUs as `--mode` says.
+    pub fn with_mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
+    }
+
     fn cpus_differ(&self) -> bool {
-        !self.faster.is_empty() || self.has_smt
+        !self.faster.is_empty() || self.has_smt || self.has_mode()
     }
 
     fn free_slice(&self) -> Ns {
@@ -169,7 +185,7 @@ impl Threadwise {
             before_ns: ran_ns - since_ns,
             since_ns,
             weight: state.weight,
-            capacity: kernel.cpus[state.cpu].capacity,
+            capacity: self.capacities[state.cpu],
             nr_waiting: self.nr_waiting(kernel, state.cpu),
             origin,
         };
@@ -256,149 +272,15 @@ impl Threadwise {
         Some(found)
     }
 
-    /// A CPU faster than one of capacity `here` to which a task of this class goes, and whether it is taken from another.
-    fn find_faster(
-        &self,
-        kernel: &mut Kernel,
-        task: TaskIndex,
-        class: Class,
-        here: u32,
-    ) -> Option<(CpuIndex, bool)> {
-        for &cpu in self.faster.iter().take(FASTER_SCAN) {
-            if !kernel.may_run(task, cpu) {
-                continue;
-            }
-            let mut there = Spot {
-                capacity: kernel.cpus[cpu].capacity,
-                idle: true,
-                class: Class::Kernel,
-            };
-            if there.attracts(class, here) && kernel.claim_idle(cpu) {
-                return Some((cpu, false));
-            }
-            there.idle = false;
-            if let Some(running) = kernel.cpus[cpu].running {
-                there.class = self.class_of(kernel, running);
-            }
-            if there.attracts(class, here) {
-                return Some((cpu, true));
-            }
-        }
-        None
-    }
-
-    /// Asks one of the slower CPUs for its task: to exchange it for `running`, whose turn on this one is over, or, where that
-    /// is none, to have something to do.
-    fn call_from_slower(&mut self, kernel: &mut Kernel, fast: CpuIndex, running: Option<&Task>) {
-        let total = kernel.cpus.len();
-        let mut first: Option<(Task, CpuIndex)> = None;
-        for step in 1..total.min(CALL_SCAN) {
-            let cpu = (fast + step) % total;
-            let Some(index) = kernel.cpus[cpu].running.filter(|&task| {
-                is_faster(kernel.cpus[fast].capacity, kernel.cpus[cpu].capacity) && kernel.may_run(task, fast)
-            }) else {
-                continue;
-            };
-            let ahead_ns = kernel.now - kernel.tasks[index].exec_start;
-            let task = self.look_at(kernel, index, ahead_ns, false);
-            if running.is_none_or(|running| self.tun.takes_turn(&task, running))
-                && first.is_none_or(|(first, _)| self.tun.goes_first(&task, &first))
-            {
-                first = Some((task, cpu));
-            }
-        }
-        if let Some((_, cpu)) = first {
-            self.called_to[cpu] = running.map(|_| fast);
-            kernel.kick_preempt(cpu);
-        }
-    }
-
-    /// A CPU has nothing to do: if it is a fast one, it gets what runs on a slower one.
-    fn pull_from_slower(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
-        let recently = self
-            .slower_kept_at
-            .is_some_and(|at| kernel.now - at < KEPT_RECENTLY_NS);
-        if recently && self.faster.contains(&cpu) {
-            self.call_from_slower(kernel, cpu, None);
-        }
-    }
-
-    /// A CPU keeps its task. If it is a fast one, that may have had its turn there.
-    fn give_turn(&mut self, kernel: &mut Kernel, cpu: CpuIndex, task: &Task) {
-        if self.faster.is_empty() {
-            return;
-        }
-        if kernel.cpus[cpu].capacity < CAPACITY_ONE {
-            self.slower_kept_at = Some(kernel.now);
-        }
-        if self.faster.contains(&cpu) && matches!(task.class, Class::Senior | Class::Parallel) {
-            self.call_from_slower(kernel, cpu, Some(task));
-        }
-    }
-
-    /// Whether anything runs on the other hardware threads of the CPU's core, and whether that is serial.
-    fn look_at_core(&self, kernel: &Kernel, cpu: CpuIndex) -> (bool, bool) {
-        let others = kernel.core_of(cpu).iter().filter(|&&other| other != cpu);
-        others
-            .filter(|&&other| !kernel.is_idle(other))
-            .fold((false, false), |(_, serial), &other| {
-                let runs_serial = |task| self.class_of(kernel, task) == Class::Serial;
-                (
-                    true,
-                    serial || kernel.cpus[other].running.is_some_and(runs_serial),
-                )
-            })
-    }
-
-    /// The best of the idle CPUs of less rank than `limit` for a task that ran on `prev`.
-    fn best_seat(&self, kernel: &Kernel, task: TaskIndex, prev: CpuIndex, limit: u32) -> Option<CpuIndex> {
-        let nr = kernel.cpus.len();
-        let first_of = |cpu: CpuIndex| kernel.core_of(cpu)[0];
-        let mut best: Option<(u32, CpuIndex)> = None;
-        for step in 0..nr.min(IDLE_SCAN) {
-            let cpu = (prev + step) % nr;
-            if !kernel.is_idle(cpu) || !kernel.may_run(task, cpu) {
-                continue;
-            }
-            let first = first_of(cpu);
-            let (shared, beside_serial) = self.look_at_core(kernel, cpu);
-            let seat = Seat {
-                shared,
-                beside_serial,
-                same_cpu: cpu == prev,
-                same_core: first == first_of(prev),
-                first: cpu == first || !kernel.may_run(task, first),
-            };
-            let Some(rank) = seat.rank().filter(|&rank| rank < limit) else {
-                continue;
-            };
-            if best.is_none_or(|(least, _)| rank < least) {
-                best = Some((rank, cpu));
-            }
-            if rank == Seat::BEST {
-                break;
-            }
-        }
-        best.map(|(_, cpu)| cpu)
-    }
-
-    fn claim_seat(
-        &self,
-        kernel: &mut Kernel,
-        task: TaskIndex,
-        prev: CpuIndex,
-        limit: u32,
-    ) -> Option<CpuIndex> {
-        let best = self.best_seat(kernel, task, prev, limit)?;
-        kernel.claim_idle(best).then_some(best)
-    }
-
     /// Claims an idle CPU for a task that wakes up.
-    fn claim_idle(&self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
-        if self.hidden_smt
-            && let Some(seat) = self.claim_seat(kernel, task, prev, Seat::NONE)
-        {
-            return Some(seat);
+    fn claim_idle(&mut self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
+        let seat = match (self.has_mode(), self.hidden_smt) {
+            (true, _) => self.claim_spot(kernel, task, prev),
+            (false, true) => self.claim_seat(kernel, task, prev, Seat::NONE),
+            (false, false) => None,
+        };
+        if seat.is_some() {
+            return seat;
         }
         if !self.has_smt && kernel.may_run(task, prev) && kernel.claim_idle(prev) {
             return Some(prev);
@@ -406,47 +288,24 @@ impl Threadwise {
         kernel.select_idle(task, prev)
     }
 
-    fn claim_whole_core(&self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
-        if self.hidden_smt {
-            self.claim_seat(kernel, task, prev, Seat::SHARED)
-        } else {
-            kernel.claim_idle_core(task)
-        }
-    }
-
-    /// An idle CPU for which a running task of this class leaves its own.
-    fn find_better_seat(
-        &self,
-        kernel: &mut Kernel,
-        task: TaskIndex,
-        class: Class,
-        cpu: CpuIndex,
-    ) -> Option<CpuIndex> {
-        let (shared, beside_serial) = self.look_at_core(kernel, cpu);
-        match class.leaves_seat_for(shared, beside_serial) {
-            Seat::BEST => None,
-            Seat::SHARED => self.claim_whole_core(kernel, task, cpu),
-            limit => self.claim_seat(kernel, task, cpu, limit),
-        }
-    }
-
     /// A better CPU than this to which a task of this class goes, and whether it is taken from another.
     fn find_better(
-        &self,
+        &mut self,
         kernel: &mut Kernel,
         task: TaskIndex,
         class: Class,
         cpu: CpuIndex,
     ) -> Option<(CpuIndex, bool)> {
         if !self.faster.is_empty() {
-            let here = kernel.cpus[cpu].capacity;
+            let here = self.capacities[cpu];
             return self.find_faster(kernel, task, class, here);
         }
-        if !self.has_smt {
-            return None;
-        }
-        self.find_better_seat(kernel, task, class, cpu)
-            .map(|better| (better, false))
+        let better = match (self.has_mode(), self.has_smt) {
+            (true, _) => self.find_better_spot(kernel, task, cpu),
+            (false, true) => self.find_better_seat(kernel, task, class, cpu),
+            (false, false) => None,
+        };
+        better.map(|better| (better, false))
     }
 
     /// The CPU whose running task this one takes over.
@@ -508,7 +367,7 @@ impl Threadwise {
             });
         if let Some((cpu, taken)) = found {
             if faster.is_some() {
-                kernel.boosted(task, cpu, Boost::Better);
+                note_boost(kernel, task, class, cpu, (true, taken));
             }
             kernel.insert_local(task, cpu, self.free_slice(), taken);
         }
@@ -571,105 +430,24 @@ impl Threadwise {
         }
         Err(due_in.map(|(_, in_ns)| in_ns))
     }
+}
 
-    fn start_rotation(&mut self, kernel: &mut Kernel, key: u64, in_ns: Ns) {
-        self.rotation.armed_key = key;
-        self.rotation.armed_until = kernel.now + in_ns;
-        self.rotation.armed = true;
-        kernel.start_timer(in_ns);
-    }
-
-    fn arm_rotation(&mut self, kernel: &mut Kernel, key: u64) {
-        self.rotation.nr_empty = 0;
-        self.tasks_wait = true;
-        let is_before = (key.wrapping_sub(self.rotation.armed_key) as i64) < 0;
-        let is_sooner = kernel.now + self.tun.rotate_ns < self.rotation.armed_until;
-        if !self.rotation.armed || (is_before && is_sooner) {
-            self.start_rotation(kernel, key, self.tun.rotate_ns);
-        }
-    }
-
-    /// Has the timer look at once if a program has become senior since it looked.
-    fn follow_senior(&mut self, kernel: &mut Kernel) {
-        if self.senior.is_some()
-            && self.senior != self.rotation.senior
-            && self.rotation.armed
-            && kernel.now < self.rotation.armed_until
-        {
-            self.start_rotation(kernel, self.rotation.armed_key, 0);
-        }
-    }
-
-    /// Kicks a CPU if its task is due to make way for this one, and may be bound to it.
-    fn kick_if_due(&mut self, kernel: &mut Kernel, cpu: CpuIndex, waiting: &Task, is_bound: bool) {
-        let Some(running) = kernel.cpus[cpu].running else {
-            return;
-        };
-        let ahead_ns = kernel.now - kernel.tasks[running].exec_start;
-        let task = self.look_at(kernel, running, ahead_ns, false);
-        let in_ns = self.tun.due_in(&task, waiting);
-        if in_ns > 0 && !makes_room(&task, kernel.tasks[running].bound_to.is_some(), is_bound) {
-            self.rotation.in_ns = self.rotation.in_ns.min(in_ns);
-        } else if self.rotation.kicks > 0 {
-            self.rotation.kicks -= 1;
-            self.rotation.in_ns = self.rotation.in_ns.min(self.tun.rotate_ns);
-            kernel.kick_preempt(cpu);
-        }
-    }
-
-    fn look_at_queue(&mut self, kernel: &mut Kernel, queue: CpuIndex) {
-        let Some(first) = self.first_of(kernel, queue) else {
-            return;
-        };
-        let task = self.look_at_waiting(kernel, first, queue);
-        self.rotation.waiting = true;
-        self.tasks_wait = true;
-        if Self::kick_idle_for(kernel, first) {
-            return;
-        }
-        self.rotation.kicks += 1;
-        if kernel.tasks[first].bound_to.is_some() {
-            self.kick_if_due(kernel, queue, &task, true);
-        } else if self
-            .rotation
-            .first
-            .is_none_or(|(foremost, _)| self.tun.goes_first(&task, &foremost))
-        {
-            self.rotation.first = Some((task, queue));
-        }
-    }
-
-    fn look_at_queues(&mut self, kernel: &mut Kernel) {
-        let nr = kernel.cpus.len();
-        let mut first = None;
-        for _ in 0..ROTATION_QUEUES {
-            let Some(queue) = self.marked.next(self.rotation.queue_cursor, None) else {
-                return;
-            };
-            self.rotation.queue_cursor = (queue + 1) % nr;
-            if first == Some(queue) {
-                return;
-            }
-            self.rotation.marked = true;
-            first = first.or(Some(queue));
-            self.look_at_queue(kernel, queue);
-        }
-    }
-
-    fn rotate_for_first(&mut self, kernel: &mut Kernel, waiting: &Task, queue: CpuIndex) {
-        let Some(first) = self.first_of(kernel, queue) else {
-            return;
-        };
-        let (total, from) = (kernel.cpus.len(), self.rotation.cpu_cursor);
-        let nr = total.min(ROTATION_CPUS);
-        self.rotation.cpu_cursor = (from + if nr < total { nr } else { 1 }) % total;
-        for step in 0..nr {
-            let cpu = (from + step) % total;
-            if kernel.may_run(first, cpu) {
-                self.kick_if_due(kernel, cpu, waiting, false);
-            }
-        }
-    }
+/// A task goes to a CPU ahead of others: because that is a faster one, or it is taken from what runs there.
+fn note_boost(
+    kernel: &mut Kernel,
+    task: TaskIndex,
+    class: Class,
+    cpu: CpuIndex,
+    (faster, taken): (bool, bool),
+) {
+    let boost = match class {
+        Class::Serial if taken => Boost::Serial,
+        Class::Serial if faster => Boost::Faster,
+        Class::Senior if taken && !faster => Boost::Senior,
+        _ if taken => Boost::Turn,
+        _ => return,
+    };
+    kernel.boosted(task, cpu, boost);
 }
 
 impl Scheduler for Threadwise {
@@ -722,6 +500,7 @@ impl Scheduler for Threadwise {
         let group = kernel.tasks[task].program;
         if self.groups.len() <= group {
             self.groups.resize_with(group + 1, Group::default);
+            self.homes.resize(group + 1, None);
         }
         self.tasks.push(TaskContext {
             vtime: self.vtime_now,
@@ -734,7 +513,7 @@ impl Scheduler for Threadwise {
             let nr_ready = self.groups[kernel.tasks[task].program].nr_ready() + 1;
             let class = self.class_among(kernel, task, nr_ready);
             if let Some((cpu, taken)) = self.find_faster(kernel, task, class, 0) {
-                kernel.boosted(task, cpu, Boost::Better);
+                note_boost(kernel, task, class, cpu, (true, taken));
                 kernel.insert_direct(task, self.tun.slice_ns, taken);
                 return cpu;
             }
@@ -763,7 +542,13 @@ impl Scheduler for Threadwise {
             let leaves_for = self.tasks[index].leaves_for.take().filter(|_| !why.wakeup);
             let better = leaves_for.or_else(|| self.find_better(kernel, index, task.class, cpu));
             if let Some((better, taken)) = better.filter(|&(better, _)| kernel.may_run(index, better)) {
-                kernel.boosted(index, better, Boost::Better);
+                note_boost(
+                    kernel,
+                    index,
+                    task.class,
+                    better,
+                    (!self.faster.is_empty(), taken),
+                );
                 return kernel.insert_local(index, better, self.free_slice(), taken);
             }
             if why.last {
@@ -774,11 +559,7 @@ impl Scheduler for Threadwise {
             && direct
             && let Some(victim) = self.find_victim(kernel, index, &task, cpu)
         {
-            let boost = match task.class {
-                Class::Serial => Boost::Serial,
-                _ => Boost::Senior,
-            };
-            kernel.boosted(index, victim, boost);
+            note_boost(kernel, index, task.class, victim, (false, true));
             return kernel.insert_local(index, victim, self.tun.slice_ns, true);
         }
         let key = self.tun.key(&task);
@@ -831,14 +612,22 @@ impl Scheduler for Threadwise {
         self.give_turn(kernel, cpu, &task);
     }
 
+    /// `count_ready()`: each is counted once, and taken off once.
     fn runnable(&mut self, kernel: &mut Kernel, task: TaskIndex) {
+        if std::mem::replace(&mut self.tasks[task].ready, true) {
+            return;
+        }
         let group = &self.groups[kernel.tasks[task].program];
         if phase_began(group.add(), self.tun.serial_threshold) {
             group.begin(kernel.now, self.vtime_now);
         }
     }
 
-    fn quiescent(&mut self, kernel: &mut Kernel, task: TaskIndex) {
+    fn quiescent(&mut self, kernel: &mut Kernel, task: TaskIndex, sleeps: bool) {
+        if !sleeps {
+            return;
+        }
+        self.tasks[task].ready = false;
         let group = kernel.tasks[task].program;
         let nr_ready = self.groups[group].sub();
         if phase_ended(nr_ready, self.tun.serial_threshold) && self.senior == Some(group) {

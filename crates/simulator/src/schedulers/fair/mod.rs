@@ -3,22 +3,25 @@
 //!
 //! Modelled: a queue for each CPU, virtual deadlines with eligibility by lag, protection of who runs until its slice is
 //! used (RUN_TO_PARITY), which ends it to the microsecond (HRTICK, on by default in Linux 7.2), lag kept over sleep,
-//! wake-ups onto the CPU that a task ran on or an idle one, of an idle core first where it knows of cores, balancing by CPUs
-//! that go idle and by idle ones at the ticks of busy ones (nohz), which take a running task too where it shares a core and
-//! another is idle (`group_smt_balance`). All CPUs are one domain. Not modelled: groups, packages, capacities, migration costs,
-//! and delayed dequeue.
+//! wake-ups onto the CPU that a task ran on or an idle one behind the same last-level cache, of an idle core first where it
+//! knows of cores, new tasks to the cache with the most idle CPUs, and balancing ([`balance`]). Domains are last-level caches
+//! and the machine. Not modelled: groups, NUMA nodes, capacities, wake-ups near the waker (`wake_affine()`), and
+//! delayed dequeue.
+
+mod balance;
+mod utilization;
 
 use std::cmp::Reverse;
 
+use self::balance::IdleBalance;
+use self::utilization::Utilization;
 use crate::Ns;
+use crate::idle::Idle;
 use crate::kernel::{CpuIndex, ENDLESS, Kernel, TaskIndex};
 use crate::scheduler::{Enqueue, Scheduler};
 
 /// sysctl_sched_base_slice, times 1 + log2 of the CPUs, at most 8 (`update_sysctl()`).
 const BASE_SLICE_NS: Ns = 700_000;
-
-/// More than `cache_nice_tries` and two times idle CPUs try in vain before a running task is moved, and it is the next time.
-const BALANCES: Ns = 5;
 
 /// An entity's account, in nanoseconds of virtual time times 100.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,8 +32,9 @@ struct Entity {
     charged_ns: Ns,
     /// How far it was from the mean when it left its queue.
     lag: i64,
-    /// It leaves its CPU for an idle core.
-    leaves_core: bool,
+    /// The idle CPU to which it is sent.
+    leaves_for: Option<CpuIndex>,
+    utilization: Utilization,
     weight: i64,
 }
 
@@ -42,14 +46,13 @@ struct RunQueue {
     protected_until: Ns,
     /// The least vruntime, for when all have left.
     floor: i64,
-    /// Since when what runs has shared its core while another core was idle, at ticks.
-    shares_since: Option<Ns>,
 }
 
 /// The kernel's scheduler.
 pub struct Fair {
     entities: Vec<Entity>,
     queues: Vec<RunQueue>,
+    idle_balance: IdleBalance,
     slice_ns: Ns,
     tick_ns: Ns,
 }
@@ -61,6 +64,7 @@ impl Fair {
         Self {
             entities: Vec::new(),
             queues: vec![RunQueue::default(); nr],
+            idle_balance: IdleBalance::new(nr),
             slice_ns: BASE_SLICE_NS * u64::from(1 + nr.min(8).ilog2()),
             tick_ns: kernel.costs.tick_period_ns,
         }
@@ -74,6 +78,7 @@ impl Fair {
     /// `update_curr()`.
     fn charge(&mut self, kernel: &Kernel, task: TaskIndex) {
         let ran = kernel.tasks[task].ran;
+        self.entities[task].utilization.update(kernel.now, ran);
         let ns = ran - std::mem::replace(&mut self.entities[task].charged_ns, ran);
         self.entities[task].vruntime += self.virtual_ns(task, ns);
         if self.entities[task].vruntime >= self.entities[task].deadline {
@@ -145,77 +150,34 @@ impl Fair {
     fn run(&mut self, kernel: &mut Kernel, cpu: CpuIndex, task: TaskIndex) {
         self.queues[cpu].waiting.retain(|&waiting| waiting != task);
         self.queues[cpu].protected_until = kernel.tasks[task].ran + self.slice_ns;
-        self.queues[cpu].shares_since = None;
         kernel.insert_local(task, cpu, ENDLESS, false);
         kernel.set_alarm(cpu, self.slice_ns + 1);
-    }
-
-    /// The queue with the most tasks of which one may come here, and that one.
-    fn busiest(&self, kernel: &Kernel, cpu: CpuIndex) -> Option<(CpuIndex, TaskIndex)> {
-        (0..self.queues.len())
-            .filter(|&other| other != cpu && kernel.cpus[other].running.is_some())
-            .filter_map(|other| {
-                let waiting = &self.queues[other].waiting;
-                let movable = waiting.iter().copied().find(|&task| kernel.may_run(task, cpu))?;
-                Some((waiting.len(), Reverse(other), movable))
-            })
-            .max()
-            .map(|(_, Reverse(other), task)| (other, task))
-    }
-
-    /// Takes one task from the busiest queue (`sched_balance_newidle()`).
-    fn pull(&mut self, kernel: &mut Kernel, cpu: CpuIndex) -> Option<TaskIndex> {
-        let (from, task) = self.busiest(kernel, cpu)?;
-        let running = kernel.cpus[from].running;
-        if let Some(running) = running {
-            kernel.account(from);
-            self.charge(kernel, running);
-        }
-        self.leave(from, task, running);
-        self.queues[from].waiting.retain(|&waiting| waiting != task);
-        self.place(kernel, cpu, task);
-        Some(task)
-    }
-}
-
-impl Fair {
-    /// A core on which several run sends one away to a core on which nobody does, once idle CPUs, which look for such at the
-    /// ticks of busy ones, have failed to pull anybody some times (`update_sd_pick_busiest()`, `need_active_balance()`). Only
-    /// a kernel that knows cores does.
-    fn leave_shared_core(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: TaskIndex) {
-        let is_whole = |core: &[CpuIndex]| core.iter().all(|&cpu| kernel.is_idle(cpu));
-        let shares = || {
-            kernel
-                .core_of(cpu)
-                .iter()
-                .any(|&other| other != cpu && !kernel.is_idle(other))
-        };
-        let has_place =
-            || (0..kernel.cpus.len()).any(|to| kernel.may_run(running, to) && is_whole(kernel.core_of(to)));
-        if !kernel.knows_cores() || !shares() || !has_place() {
-            self.queues[cpu].shares_since = None;
-            return;
-        }
-        let since = *self.queues[cpu].shares_since.get_or_insert(kernel.now);
-        // While nobody can be pulled the domain is balanced once in twice as many milliseconds as it has CPUs (`max_interval`).
-        if kernel.now - since >= BALANCES * 2 * kernel.cpus.len() as Ns * 1_000_000 {
-            self.queues[cpu].shares_since = None;
-            self.entities[running].leaves_core = true;
-            kernel.set_slice(running, 0);
-        }
     }
 }
 
 /// `select_idle_sibling()`: the CPU that it ran on if that is idle, even beside a busy sibling, else one of an idle core
-/// (`select_idle_core()`), else any. One that has just begun goes to an idle core first (`sched_balance_find_dst_cpu()`).
+/// (`select_idle_core()`), else any, behind the same cache. One that has just begun goes to the cache with the most idle CPUs,
+/// and there to an idle core first (`sched_balance_find_dst_group()`).
 fn select_idle(kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
+    let llc = kernel.domains.llc_of(prev);
     if kernel.tasks[task].ran == 0 {
+        let nr_idle = |llc: usize| {
+            let cpus = kernel.domains.cpus_of(llc).iter();
+            cpus.filter(|&&cpu| kernel.is_idle(cpu)).count()
+        };
+        let own = (nr_idle(llc), true, Reverse(llc));
+        let others =
+            (0..kernel.domains.nr_llcs()).map(|other| (nr_idle(other), other == llc, Reverse(other)));
+        let (.., Reverse(idlest)) = others.fold(own, Ord::max);
+        if idlest != llc {
+            return kernel.claim_in_llc(task, idlest, Idle::claim_any_in);
+        }
         return kernel.select_idle(task, prev);
     }
     if kernel.may_run(task, prev) && kernel.claim_idle(prev) {
         return Some(prev);
     }
-    kernel.claim_any_idle(task)
+    kernel.claim_in_llc(task, llc, Idle::claim_any_in)
 }
 
 impl Scheduler for Fair {
@@ -234,6 +196,7 @@ impl Scheduler for Fair {
         let Some(cpu) = select_idle(kernel, task, prev) else {
             return prev;
         };
+        self.entities[task].utilization.skip(kernel.now);
         // It starts afresh where nobody else is.
         self.place(kernel, cpu, task);
         self.queues[cpu].protected_until = kernel.tasks[task].ran + self.slice_ns;
@@ -243,12 +206,12 @@ impl Scheduler for Fair {
 
     fn enqueue(&mut self, kernel: &mut Kernel, task: TaskIndex, why: Enqueue) {
         let cpu = kernel.tasks[task].cpu;
-        let leaves_core = std::mem::take(&mut self.entities[task].leaves_core) && !why.wakeup && !why.moved;
-        let to = if leaves_core {
-            kernel.claim_idle_core(task)
-        } else {
-            None
-        };
+        if why.wakeup {
+            self.entities[task].utilization.skip(kernel.now);
+        }
+        let leaves_for = self.entities[task].leaves_for.take();
+        let to = leaves_for
+            .filter(|&to| !why.wakeup && !why.moved && kernel.may_run(task, to) && kernel.claim_idle(to));
         if let Some(to) = to.or(why.last.then_some(cpu)) {
             self.charge(kernel, task);
             self.queues[to].protected_until = kernel.tasks[task].ran + self.slice_ns;
@@ -281,7 +244,7 @@ impl Scheduler for Fair {
     fn dispatch(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: Option<TaskIndex>) {
         if let Some(running) = running {
             self.charge(kernel, running);
-            if self.entities[running].leaves_core {
+            if self.entities[running].leaves_for.is_some() {
                 return;
             }
         }
@@ -305,7 +268,7 @@ impl Scheduler for Fair {
         }
     }
 
-    fn quiescent(&mut self, kernel: &mut Kernel, task: TaskIndex) {
+    fn quiescent(&mut self, kernel: &mut Kernel, task: TaskIndex, _sleeps: bool) {
         let cpu = kernel.tasks[task].cpu;
         let running = kernel.cpus[cpu].running;
         self.charge(kernel, task);
@@ -339,18 +302,9 @@ impl Scheduler for Fair {
             return;
         };
         self.charge(kernel, running);
+        self.kick_idle_balance(kernel, cpu);
         if self.queues[cpu].waiting.is_empty() {
-            return self.leave_shared_core(kernel, cpu, running);
-        }
-        self.queues[cpu].shares_since = None;
-        // nohz_balancer_kick(): a busy CPU wakes an idle one, which pulls.
-        if let Some(idle) = self.queues[cpu]
-            .waiting
-            .clone()
-            .into_iter()
-            .find_map(|task| kernel.claim_any_idle(task))
-        {
-            kernel.kick(idle);
+            return;
         }
         // Not before its request is served, eligible or not.
         let is_protected = kernel.tasks[running].ran < self.queues[cpu].protected_until;

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Balancing: CPUs that go idle take a waiting task from the busiest queue, idle ones do at the ticks of busy ones (nohz), and
+//! where there is none to take, a running task is sent away in the end.
+
+use std::cmp::Reverse;
+
+use super::Fair;
+use super::utilization::Utilization;
+use crate::Ns;
+use crate::idle::Idle;
+use crate::kernel::{CpuIndex, Kernel, TaskIndex};
+
+/// How often idle CPUs try in vain before a running task is moved: more than `cache_nice_tries`, which is 1, and two times
+/// (`imbalanced_active_balance()`).
+const FAILURES: u32 = 4;
+const MS: Ns = 1_000_000;
+/// What is missing to all of a CPU's time and does not count: one of 1024.
+const ALL: f64 = 1.0 / 1024.0;
+
+/// How a CPU's balancing of a domain stands (`struct sched_domain`, of which each CPU has its own).
+#[derive(Clone, Copy, Debug, Default)]
+struct Balance {
+    next: Ns,
+    /// How often there was nobody to take although it was out of balance, without a break (`nr_balance_failed`).
+    nr_failed: u32,
+}
+
+impl Balance {
+    /// Whether it is time, which it is once in as many milliseconds as the domain has CPUs (`min_interval`).
+    fn is_due(&mut self, now: Ns, nr_cpus: usize) -> bool {
+        let is_due = now >= self.next;
+        if is_due {
+            self.next = now + nr_cpus as Ns * MS;
+        }
+        is_due
+    }
+
+    /// Whether a running task is to be moved, now that the domain was found in balance or not, and nobody could be taken.
+    fn has_failed(&mut self, is_unbalanced: bool) -> bool {
+        self.nr_failed = if is_unbalanced { self.nr_failed + 1 } else { 0 };
+        let has_failed = self.nr_failed >= FAILURES;
+        if has_failed {
+            self.nr_failed = 0;
+        }
+        has_failed
+    }
+}
+
+/// What CPUs do while they are idle.
+#[derive(Clone, Debug)]
+pub(super) struct IdleBalance {
+    /// By CPU: among the cores behind its last-level cache, and among the caches.
+    cores: Vec<Balance>,
+    caches: Vec<Balance>,
+    utilizations: Vec<Utilization>,
+    /// When the first of them looks again (`nohz.next_balance`).
+    next: Ns,
+}
+
+impl IdleBalance {
+    pub(super) fn new(nr_cpus: usize) -> Self {
+        Self {
+            cores: vec![Balance::default(); nr_cpus],
+            caches: vec![Balance::default(); nr_cpus],
+            utilizations: vec![Utilization::default(); nr_cpus],
+            next: 0,
+        }
+    }
+}
+
+impl Fair {
+    /// The queue with the most tasks, of these CPUs, of which one may come here, and that one.
+    fn busiest(
+        &self,
+        kernel: &Kernel,
+        cpu: CpuIndex,
+        among: impl Iterator<Item = CpuIndex>,
+    ) -> Option<(CpuIndex, TaskIndex)> {
+        among
+            .filter(|&other| other != cpu && kernel.cpus[other].running.is_some())
+            .filter_map(|other| {
+                let waiting = &self.queues[other].waiting;
+                let movable = waiting.iter().copied().find(|&task| kernel.may_run(task, cpu))?;
+                Some((waiting.len(), Reverse(other), movable))
+            })
+            .max()
+            .map(|(_, Reverse(other), task)| (other, task))
+    }
+
+    /// Takes one task from the busiest queue behind the same cache, or else of all (`sched_balance_newidle()`).
+    pub(super) fn pull(&mut self, kernel: &mut Kernel, cpu: CpuIndex) -> Option<TaskIndex> {
+        let near = kernel.domains.cpus_of(kernel.domains.llc_of(cpu)).iter().copied();
+        let (from, task) = match self.busiest(kernel, cpu, near) {
+            Some(found) => found,
+            None => {
+                let far = self.busiest(kernel, cpu, 0..self.queues.len())?;
+                Some(far).filter(|&(_, task)| self.has_room(kernel, kernel.domains.llc_of(cpu), task, 0))?
+            }
+        };
+        let running = kernel.cpus[from].running;
+        if let Some(running) = running {
+            kernel.account(from);
+            self.charge(kernel, running);
+        }
+        self.leave(from, task, running);
+        self.queues[from].waiting.retain(|&waiting| waiting != task);
+        self.place(kernel, cpu, task);
+        Some(task)
+    }
+
+    /// Whether a task that waits behind another cache has room behind this one: its utilization, halved as often as that was
+    /// tried in vain, is no more than what is left of the CPUs' (`migrate_util`). Where nothing is left, one goes by number.
+    fn has_room(&mut self, kernel: &Kernel, llc: usize, task: TaskIndex, nr_failed: u32) -> bool {
+        let mut left = 0.0;
+        for &cpu in kernel.domains.cpus_of(llc) {
+            let busy = kernel.now - kernel.cpus[cpu].idled_until(kernel.now);
+            let utilization = &mut self.idle_balance.utilizations[cpu];
+            utilization.update(kernel.now, busy);
+            left += (1.0 - utilization.share() - ALL).max(0.0);
+        }
+        let wanted = self.entities[task].utilization.share() / f64::from(1u32 << nr_failed);
+        left == 0.0 || wanted <= left
+    }
+
+    /// `nohz_balancer_kick()`: at the tick of a busy CPU idle ones balance the domains for which it is time.
+    pub(super) fn kick_idle_balance(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
+        let llc = kernel.domains.llc_of(cpu);
+        let waiting = self.queues[cpu].waiting.clone();
+        let idle = waiting
+            .into_iter()
+            .find_map(|task| kernel.claim_in_llc(task, llc, Idle::claim_any_in));
+        if let Some(idle) = idle {
+            kernel.kick(idle);
+        }
+        let has_domains = kernel.knows_cores() || kernel.domains.nr_llcs() > 1;
+        if has_domains && kernel.now >= self.idle_balance.next {
+            for llc in 0..kernel.domains.nr_llcs() {
+                self.balance_from(kernel, llc);
+            }
+            let all = self.idle_balance.cores.iter().chain(&self.idle_balance.caches);
+            let next = all.map(|balance| balance.next).filter(|&next| next > kernel.now);
+            self.idle_balance.next = next.min().unwrap_or(kernel.now);
+        }
+    }
+
+    /// The idle CPUs behind a cache balance: of each idle core the first among cores, and the first of all, on an idle core if
+    /// there is one, among caches (`should_we_balance()`).
+    fn balance_from(&mut self, kernel: &mut Kernel, llc: usize) {
+        let is_whole = |kernel: &Kernel, cpu: CpuIndex| {
+            let mut core = kernel.core_of(cpu).iter();
+            core.all(|&cpu| kernel.is_idle(cpu))
+        };
+        let mut idle = kernel.domains.cpus_of(llc).to_vec();
+        idle.retain(|&cpu| kernel.is_idle(cpu));
+        let first = idle.iter().copied().find(|&cpu| is_whole(kernel, cpu));
+        if kernel.knows_cores() {
+            for &cpu in &idle {
+                if kernel.core_of(cpu)[0] == cpu && is_whole(kernel, cpu) {
+                    self.balance_cores(kernel, cpu, llc);
+                }
+            }
+        }
+        if let Some(cpu) = first.or(idle.first().copied()).filter(|&cpu| kernel.is_idle(cpu)) {
+            self.balance_caches(kernel, cpu, llc);
+        }
+    }
+
+    /// Of a core behind the same cache on which several run one is sent to an idle core (`group_smt_balance`).
+    fn balance_cores(&mut self, kernel: &mut Kernel, to: CpuIndex, llc: usize) {
+        let cpus = kernel.domains.cpus_of(llc);
+        if !self.idle_balance.cores[to].is_due(kernel.now, cpus.len()) {
+            return;
+        }
+        let is_crowded = |cpu: CpuIndex| {
+            let core = kernel.core_of(cpu).iter();
+            core.filter(|&&cpu| !kernel.is_idle(cpu)).count() > 1
+        };
+        let waits = cpus.iter().any(|&cpu| !self.queues[cpu].waiting.is_empty());
+        let leaver = cpus
+            .iter()
+            .filter_map(|&cpu| Some((cpu, kernel.cpus[cpu].running?)))
+            .find(|&(cpu, task)| !waits && is_crowded(cpu) && kernel.may_run(task, to));
+        if self.idle_balance.cores[to].has_failed(leaver.is_some()) {
+            self.send_away(kernel, leaver, to);
+        }
+    }
+
+    /// The cache behind which the most tasks are gives one away: one that waits, or one that runs if it is two ahead
+    /// (`prefer_sibling`).
+    fn balance_caches(&mut self, kernel: &mut Kernel, to: CpuIndex, llc: usize) {
+        let nr_llcs = kernel.domains.nr_llcs();
+        if nr_llcs == 1 || !self.idle_balance.caches[to].is_due(kernel.now, kernel.cpus.len()) {
+            return;
+        }
+        let nr_tasks = |llc: usize| {
+            let of = |&cpu: &CpuIndex| {
+                usize::from(kernel.cpus[cpu].running.is_some()) + self.queues[cpu].waiting.len()
+            };
+            kernel.domains.cpus_of(llc).iter().map(of).sum::<usize>()
+        };
+        let most = (0..nr_llcs).map(|llc| (nr_tasks(llc), Reverse(llc))).max();
+        let Some((most, Reverse(from))) = most.filter(|&(_, Reverse(from))| from != llc) else {
+            self.idle_balance.caches[to].has_failed(false);
+            return;
+        };
+        let is_ahead = most >= nr_tasks(llc) + 2;
+        let cpus = kernel.domains.cpus_of(from);
+        let mut waiting = cpus.iter().flat_map(|&cpu| &self.queues[cpu].waiting);
+        if let Some(&task) = waiting.find(|&&task| kernel.may_run(task, to)) {
+            let nr_failed = self.idle_balance.caches[to].nr_failed;
+            let has_room = self.has_room(kernel, llc, task, nr_failed);
+            self.idle_balance.caches[to].has_failed(!has_room);
+            if has_room && kernel.claim_idle(to) {
+                kernel.kick(to);
+            }
+            return;
+        }
+        let leaver = kernel.domains.cpus_of(from).iter();
+        let leaver = leaver
+            .filter_map(|&cpu| Some((cpu, kernel.cpus[cpu].running?)))
+            .find(|&(_, task)| is_ahead && kernel.may_run(task, to));
+        if self.idle_balance.caches[to].has_failed(leaver.is_some()) {
+            self.send_away(kernel, leaver, to);
+        }
+    }
+
+    /// `active_load_balance_cpu_stop()`.
+    fn send_away(&mut self, kernel: &mut Kernel, leaver: Option<(CpuIndex, TaskIndex)>, to: CpuIndex) {
+        if let Some((cpu, task)) = leaver {
+            self.entities[task].leaves_for = Some(to);
+            kernel.kick_preempt(cpu);
+        }
+    }
+}

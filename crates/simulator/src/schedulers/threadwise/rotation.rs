@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The timer by which those who wait get their turn (`rotation.bpf.h`).
+
+use threadwise_policy::{Task, makes_room};
+
+use super::Threadwise;
+use crate::Ns;
+use crate::kernel::{CpuIndex, Kernel};
+
+/// Queues and CPUs at which one expiry of the timer looks (`TW_ROTATION_QUEUES`, `TW_ROTATION_CPUS`).
+pub(super) const ROTATION_QUEUES: usize = 4;
+const ROTATION_CPUS: usize = 16;
+/// The longest time between two looks (`TW_ROTATION_MAX_NS`).
+pub(super) const ROTATION_MAX_NS: Ns = 8_000_000;
+
+impl Threadwise {
+    pub(super) fn start_rotation(&mut self, kernel: &mut Kernel, key: u64, in_ns: Ns) {
+        self.rotation.armed_key = key;
+        self.rotation.armed_until = kernel.now + in_ns;
+        self.rotation.armed = true;
+        kernel.start_timer(in_ns);
+    }
+
+    pub(super) fn arm_rotation(&mut self, kernel: &mut Kernel, key: u64) {
+        self.rotation.nr_empty = 0;
+        self.tasks_wait = true;
+        let is_before = (key.wrapping_sub(self.rotation.armed_key) as i64) < 0;
+        let is_sooner = kernel.now + self.tun.rotate_ns < self.rotation.armed_until;
+        if !self.rotation.armed || (is_before && is_sooner) {
+            self.start_rotation(kernel, key, self.tun.rotate_ns);
+        }
+    }
+
+    /// Has the timer look at once if a program has become senior since it looked.
+    pub(super) fn follow_senior(&mut self, kernel: &mut Kernel) {
+        if self.senior.is_some()
+            && self.senior != self.rotation.senior
+            && self.rotation.armed
+            && kernel.now < self.rotation.armed_until
+        {
+            self.start_rotation(kernel, self.rotation.armed_key, 0);
+        }
+    }
+
+    /// Kicks a CPU if its task is due to make way for this one, and may be bound to it.
+    pub(super) fn kick_if_due(&mut self, kernel: &mut Kernel, cpu: CpuIndex, waiting: &Task, is_bound: bool) {
+        let Some(running) = kernel.cpus[cpu].running else {
+            return;
+        };
+        let ahead_ns = kernel.now - kernel.tasks[running].exec_start;
+        let task = self.look_at(kernel, running, ahead_ns, false);
+        let in_ns = self.tun.due_in(&task, waiting);
+        if in_ns > 0 && !makes_room(&task, kernel.tasks[running].bound_to.is_some(), is_bound) {
+            self.rotation.in_ns = self.rotation.in_ns.min(in_ns);
+        } else if self.rotation.kicks > 0 {
+            self.rotation.kicks -= 1;
+            self.rotation.in_ns = self.rotation.in_ns.min(self.tun.rotate_ns);
+            kernel.kick_preempt(cpu);
+        }
+    }
+
+    pub(super) fn look_at_queue(&mut self, kernel: &mut Kernel, queue: CpuIndex) {
+        let Some(first) = self.first_of(kernel, queue) else {
+            return;
+        };
+        let task = self.look_at_waiting(kernel, first, queue);
+        self.rotation.waiting = true;
+        self.tasks_wait = true;
+        if Self::kick_idle_for(kernel, first) {
+            return;
+        }
+        self.rotation.kicks += 1;
+        if kernel.tasks[first].bound_to.is_some() {
+            self.kick_if_due(kernel, queue, &task, true);
+        } else if self
+            .rotation
+            .first
+            .is_none_or(|(foremost, _)| self.tun.goes_first(&task, &foremost))
+        {
+            self.rotation.first = Some((task, queue));
+        }
+    }
+
+    pub(super) fn look_at_queues(&mut self, kernel: &mut Kernel) {
+        let nr = kernel.cpus.len();
+        let mut first = None;
+        for _ in 0..ROTATION_QUEUES {
+            let Some(queue) = self.marked.next(self.rotation.queue_cursor, None) else {
+                return;
+            };
+            self.rotation.queue_cursor = (queue + 1) % nr;
+            if first == Some(queue) {
+                return;
+            }
+            self.rotation.marked = true;
+            first = first.or(Some(queue));
+            self.look_at_queue(kernel, queue);
+        }
+    }
+
+    pub(super) fn rotate_for_first(&mut self, kernel: &mut Kernel, waiting: &Task, queue: CpuIndex) {
+        let Some(first) = self.first_of(kernel, queue) else {
+            return;
+        };
+        let (total, from) = (kernel.cpus.len(), self.rotation.cpu_cursor);
+        let nr = total.min(ROTATION_CPUS);
+        self.rotation.cpu_cursor = (from + if nr < total { nr } else { 1 }) % total;
+        for step in 0..nr {
+            let cpu = (from + step) % total;
+            if kernel.may_run(first, cpu) {
+                self.kick_if_due(kernel, cpu, waiting, false);
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Fast CPUs for those who gain most by them (`speed.bpf.h`).
+
+use threadwise_policy::{CAPACITY_ONE, Class, Place as Spot, Task, is_faster};
+
+use super::Threadwise;
+use crate::Ns;
+use crate::kernel::{CpuIndex, Kernel, TaskIndex};
+
+/// Faster CPUs that one decision looks at (`TW_FASTER_SCAN`).
+const FASTER_SCAN: usize = 16;
+/// CPUs that a fast one looks at, itself included (`TW_CALL_SCAN`).
+const CALL_SCAN: usize = 16;
+/// How long after a slower CPU kept its task an idle fast one looks for it (`TW_KEPT_RECENTLY_NS`).
+const KEPT_RECENTLY_NS: Ns = 10_000_000;
+
+impl Threadwise {
+    /// A CPU faster than one of capacity `here` to which a task of this class goes, and whether it is taken from another.
+    pub(super) fn find_faster(
+        &self,
+        kernel: &mut Kernel,
+        task: TaskIndex,
+        class: Class,
+        here: u32,
+    ) -> Option<(CpuIndex, bool)> {
+        for &cpu in self.faster.iter().take(FASTER_SCAN) {
+            if !kernel.may_run(task, cpu) {
+                continue;
+            }
+            let mut there = Spot {
+                capacity: self.capacities[cpu],
+                idle: true,
+                class: Class::Kernel,
+            };
+            if there.attracts(class, here) && kernel.claim_idle(cpu) {
+                return Some((cpu, false));
+            }
+            there.idle = false;
+            if let Some(running) = kernel.cpus[cpu].running {
+                there.class = self.class_of(kernel, running);
+            }
+            if there.attracts(class, here) {
+                return Some((cpu, true));
+            }
+        }
+        None
+    }
+
+    /// Asks one of the slower CPUs for its task: to exchange it for `running`, whose turn on this one is over, or, where that
+    /// is none, to have something to do.
+    pub(super) fn call_from_slower(&mut self, kernel: &mut Kernel, fast: CpuIndex, running: Option<&Task>) {
+        let total = kernel.cpus.len();
+        let mut first: Option<(Task, CpuIndex)> = None;
+        for step in 1..total.min(CALL_SCAN) {
+            let cpu = (fast + step) % total;
+            let Some(index) = kernel.cpus[cpu].running.filter(|&task| {
+                is_faster(self.capacities[fast], self.capacities[cpu]) && kernel.may_run(task, fast)
+            }) else {
+                continue;
+            };
+            let ahead_ns = kernel.now - kernel.tasks[index].exec_start;
+            let task = self.look_at(kernel, index, ahead_ns, false);
+            if running.is_none_or(|running| self.tun.takes_turn(&task, running))
+                && first.is_none_or(|(first, _)| self.tun.goes_first(&task, &first))
+            {
+                first = Some((task, cpu));
+            }
+        }
+        if let Some((_, cpu)) = first {
+            self.called_to[cpu] = running.map(|_| fast);
+            kernel.kick_preempt(cpu);
+        }
+    }
+
+    /// A CPU has nothing to do: if it is a fast one, it gets what runs on a slower one.
+    pub(super) fn pull_from_slower(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
+        let recently = self
+            .slower_kept_at
+            .is_some_and(|at| kernel.now - at < KEPT_RECENTLY_NS);
+        if recently && self.faster.contains(&cpu) {
+            self.call_from_slower(kernel, cpu, None);
+        }
+    }
+
+    /// A CPU keeps its task. If it is a fast one, that may have had its turn there.
+    pub(super) fn give_turn(&mut self, kernel: &mut Kernel, cpu: CpuIndex, task: &Task) {
+        if self.faster.is_empty() {
+            return;
+        }
+        if self.capacities[cpu] < CAPACITY_ONE {
+            self.slower_kept_at = Some(kernel.now);
+        }
+        if self.faster.contains(&cpu) && matches!(task.class, Class::Senior | Class::Parallel) {
+            self.call_from_slower(kernel, cpu, Some(task));
+        }
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Idle CPUs by what they share with those that are busy, where a mode was asked for (`spread.bpf.h`).
+
+use threadwise_policy::{Mode, Spot, fits_llc, is_counted};
+
+use super::{IDLE_SCAN, Threadwise};
+use crate::kernel::{CpuIndex, Kernel, TaskIndex};
+
+/// How many CPUs are busy, in each last-level cache and each package (`struct tally`).
+struct Tally {
+    llc: Vec<u32>,
+    package: Vec<u32>,
+}
+
+impl Tally {
+    fn of(kernel: &Kernel, from: CpuIndex) -> Self {
+        let (nr, domains) = (kernel.cpus.len(), &kernel.domains);
+        let mut tally = Self {
+            llc: vec![0; domains.nr_llcs()],
+            package: vec![0; domains.nr_llcs()],
+        };
+        for step in 0..nr.min(IDLE_SCAN) {
+            let cpu = (from + step) % nr;
+            if !kernel.is_idle(cpu) {
+                tally.llc[domains.llc_of(cpu)] += 1;
+                tally.package[domains.package_of(cpu)] += 1;
+            }
+        }
+        tally
+    }
+}
+
+impl Threadwise {
+    pub(super) fn has_mode(&self) -> bool {
+        self.mode != Mode::Near
+    }
+
+    /// How many threads of the program are counted as ready: none of one that has too few to be ever parallel
+    /// (`tw_is_counted()`).
+    fn nr_ready_of(&self, kernel: &Kernel, program: usize) -> u32 {
+        if is_counted(kernel.nr_threads[program], self.tun.serial_threshold) {
+            self.groups[program].nr_ready()
+        } else {
+            0
+        }
+    }
+
+    /// A CPU as a task sees it that ran on `prev` and whose program is at `home`.
+    fn spot_of(
+        &self,
+        kernel: &Kernel,
+        (task, prev): (TaskIndex, CpuIndex),
+        cpu: CpuIndex,
+        home: Option<usize>,
+        tally: &Tally,
+    ) -> Spot {
+        let (llc, package) = (kernel.domains.llc_of(cpu), kernel.domains.package_of(cpu));
+        Spot {
+            seat: self.seat_of(kernel, task, cpu, prev),
+            home: home == Some(llc),
+            nr_busy_llc: tally.llc[llc],
+            nr_busy_package: tally.package[package],
+        }
+    }
+
+    /// The best of the idle CPUs for a task that ran on `prev` and whose program is at `home`.
+    fn find_spot(
+        &self,
+        kernel: &Kernel,
+        task: TaskIndex,
+        prev: CpuIndex,
+        home: Option<usize>,
+        tally: &Tally,
+    ) -> Option<(Spot, CpuIndex)> {
+        let nr = kernel.cpus.len();
+        let mut best: Option<(u32, Spot, CpuIndex)> = None;
+        for step in 0..nr.min(IDLE_SCAN) {
+            let cpu = (prev + step) % nr;
+            if !kernel.is_idle(cpu) || !kernel.may_run(task, cpu) {
+                continue;
+            }
+            let spot = self.spot_of(kernel, (task, prev), cpu, home, tally);
+            let Some(rank) = spot.rank(self.mode) else {
+                continue;
+            };
+            if best.is_none_or(|(least, ..)| rank < least) {
+                best = Some((rank, spot, cpu));
+            }
+        }
+        best.map(|(_, spot, cpu)| (spot, cpu))
+    }
+
+    /// The last-level cache of the program, if that fits there with so many ready threads. One that has no other thread
+    /// ready goes wherever there is room.
+    fn home_of(&self, kernel: &Kernel, program: usize, nr_ready: u32) -> Option<usize> {
+        self.homes[program].filter(|&home| nr_ready > 1 && fits_llc(nr_ready, kernel.domains.nr_cores(home)))
+    }
+
+    /// An idle CPU as the mode wants it for a task that wakes up, claimed.
+    pub(super) fn claim_spot(
+        &mut self,
+        kernel: &mut Kernel,
+        task: TaskIndex,
+        prev: CpuIndex,
+    ) -> Option<CpuIndex> {
+        let program = kernel.tasks[task].program;
+        let nr_ready = self.nr_ready_of(kernel, program);
+        let tally = Tally::of(kernel, prev);
+        // It is not counted yet.
+        let home = self
+            .home_of(kernel, program, nr_ready + 1)
+            .filter(|_| nr_ready > 0);
+        let (_, best) = self.find_spot(kernel, task, prev, home, &tally)?;
+        if !kernel.claim_idle(best) {
+            return None;
+        }
+        if nr_ready == 0 {
+            self.homes[program] = Some(kernel.domains.llc_of(best));
+        }
+        Some(best)
+    }
+
+    /// An idle CPU for which a running task leaves its own, claimed.
+    pub(super) fn find_better_spot(
+        &mut self,
+        kernel: &mut Kernel,
+        task: TaskIndex,
+        cpu: CpuIndex,
+    ) -> Option<CpuIndex> {
+        let program = kernel.tasks[task].program;
+        let nr_ready = self.nr_ready_of(kernel, program);
+        let home = self.home_of(kernel, program, nr_ready);
+        let tally = Tally::of(kernel, cpu);
+        let mut own = self.spot_of(kernel, (task, cpu), cpu, home, &tally);
+        // Itself.
+        own.nr_busy_llc = own.nr_busy_llc.saturating_sub(1);
+        own.nr_busy_package = own.nr_busy_package.saturating_sub(1);
+        let (spot, best) = self.find_spot(kernel, task, cpu, home, &tally)?;
+        if !own.is_left_for(&spot, self.mode) || !kernel.claim_idle(best) {
+            return None;
+        }
+        if nr_ready <= 1 {
+            self.homes[program] = Some(kernel.domains.llc_of(best));
+        }
+        Some(best)
+    }
+}
