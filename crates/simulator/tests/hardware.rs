@@ -248,11 +248,18 @@ fn modes_spread_tasks_over_packages_or_fill_one() {
         groups.len()
     };
     let [spread, packed] = [Mode::Performance, Mode::Powersave].map(|mode| places(&quads, mode, 4, 1));
-    assert_eq!((apart(&spread, 2), apart(&packed, 4)), (4, 1), "{spread:?} {packed:?}");
+    assert_eq!(
+        (apart(&spread, 2), apart(&packed, 4)),
+        (4, 1),
+        "{spread:?} {packed:?}"
+    );
     // Threads of a program stay behind one cache while they fit: three of three cores each, which four would not.
     let duals = machine("package:2 core:4 pu:1");
     for program in places(&duals, Mode::Performance, 2, 3) {
-        assert!(program.len() == 3 && program.iter().all(|cpu| cpu / 4 == program[0] / 4), "{program:?}");
+        assert!(
+            program.len() == 3 && program.iter().all(|cpu| cpu / 4 == program[0] / 4),
+            "{program:?}"
+        );
     }
 }
 

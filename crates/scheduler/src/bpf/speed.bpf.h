@@ -40,7 +40,7 @@ static s32 find_faster(const struct task_struct *p, enum tw_class class, u32 her
 	return -1;
 }
 
-/* Slower CPUs at which a faster one looks for a task, at most. */
+/* CPUs that a faster one looks at for a task of a slower one, itself included. */
 #define TW_CALL_SCAN 16
 
 /* When a CPU that is not the fastest last kept its task at a tick. */

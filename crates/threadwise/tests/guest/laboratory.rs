@@ -440,6 +440,12 @@ struct Outcome {
     over_first: Option<(f64, f64)>,
 }
 
+impl Outcome {
+    fn takes_turns(&self) -> bool {
+        self.what.ends_with("\"threadwise\"") && !self.what.contains("serial")
+    }
+}
+
 fn outcomes(result: &serde_json::Value) -> Vec<Outcome> {
     let of_run = |run: &serde_json::Value| -> Vec<Outcome> {
         let schedulers = run["schedulers"].as_array().unwrap().iter();
@@ -463,8 +469,9 @@ fn outcomes(result: &serde_json::Value) -> Vec<Outcome> {
 }
 
 /// Where simulation and lab are further apart than they may be, or rank schedulers otherwise where both are sure: work by 3 %
-/// and fairness by 0.03 beyond the lab's own interval, and by no more than 5 % and 0.05 whatever that is. A simulated gain
-/// of less than 0.2 %, that of a cheaper tick, ranks nobody.
+/// and fairness by 0.03 beyond the lab's own interval, and by no more than 5 % and 0.08 whatever that is, or 0.12 where two
+/// parallel programs take turns of 75 ms, of which few fit into a run. A simulated gain of less than 0.2 %, that of a cheaper
+/// tick, ranks nobody.
 fn differences(simulated: &[Outcome], lab: &[Outcome]) -> Vec<String> {
     assert_eq!(simulated.len(), lab.len());
     let differ = |simulated: &Outcome, lab: &Outcome| {
@@ -474,7 +481,10 @@ fn differences(simulated: &[Outcome], lab: &[Outcome]) -> Vec<String> {
         let over_first = simulated.over_first.zip(lab.over_first);
         let (of, most) = (0.03 * lab.total.mean, 0.05 * lab.total.mean);
         lab.total.is_apart(simulated.total.mean, of, most)
-            || fairness.is_some_and(|(simulated, lab)| lab.is_apart(simulated.mean, 0.03, 0.05))
+            || fairness.is_some_and(|(simulated, ours)| {
+                let most = if lab.takes_turns() { 0.12 } else { 0.08 };
+                ours.is_apart(simulated.mean, 0.03, most)
+            })
             || over_first.is_some_and(|(simulated, lab)| {
                 (simulated.0 > 1.002 && lab.1 < 1.0) || (simulated.1 < 0.998 && lab.0 > 1.0)
             })
@@ -502,25 +512,38 @@ fn differences(simulated: &[Outcome], lab: &[Outcome]) -> Vec<String> {
 /// how long one looks. Slower than other tests: emulated CPUs of 60 million instructions a second come late to a barrier,
 /// which no simulation has; of 40 hardly.
 fn in_the_lab_and_simulated(experiment: &Experiment) -> [Vec<Outcome>; 2] {
-    let mips = || mips().parse::<u32>().unwrap().min(40).to_string();
-    let lab = outcomes(&experiment.measured_at(&mips));
+    let at_most_40 = || mips().parse::<u32>().unwrap().min(40).to_string();
+    let lab = experiment.measured_at(&at_most_40);
+    // Another test may have slowed guests down meanwhile.
+    let mips = lab["measurement"]["experiment"]["mips"].to_string();
     let output = threadwise()
         .args([
-            "sim",
-            "run",
-            "e.toml",
-            "--rounds",
-            "40",
-            "--mips",
-            &mips(),
-            "--format",
-            "json",
+            "sim", "run", "e.toml", "--rounds", "40", "--mips", &mips, "--format", "json",
         ])
         .current_dir(experiment.folder.path())
         .output()
         .unwrap();
     let simulated = outcomes(&serde_json::from_slice(&output.stdout).unwrap());
-    [lab, simulated]
+    [outcomes(&lab), simulated]
+}
+
+/// Both say the same, and it would be noticed if all were 6 % faster in the simulation, or fairer by 0.1.
+fn assert_same(simulated: &mut [Outcome], lab: &[Outcome]) {
+    assert_eq!(differences(simulated, lab), [""; 0]);
+    let mut is_noticed = |change: &dyn Fn(&mut Outcome, f64)| {
+        simulated.iter_mut().for_each(|outcome| change(outcome, 1.0));
+        let differences = differences(simulated, lab);
+        simulated.iter_mut().for_each(|outcome| change(outcome, -1.0));
+        !differences.is_empty()
+    };
+    assert!(is_noticed(
+        &|outcome, sign| outcome.total.mean *= 1.06f64.powf(sign)
+    ));
+    assert!(is_noticed(&|outcome, sign| {
+        if let Some(fairness) = &mut outcome.fairness {
+            fairness.mean += 0.1 * sign;
+        }
+    }));
 }
 
 /// Programs alone and in pairs, under `schedulers`.
@@ -537,7 +560,7 @@ fn both(machine: &str, schedulers: &str) -> Experiment {
     .map(synthetic)
     .concat();
     Experiment::new(&format!(
-        "name = 'both'\ndescription = 'd'\nmachine = '{machine}'\nmips = 60\nseconds = 2.0\nrounds = 3\n\
+        "name = 'both'\ndescription = 'd'\nmachine = '{machine}'\nmips = 60\nseconds = 3.0\nrounds = 3\n\
          runs = [['A'], ['parallel'], ['serial'], ['A', 'B'], ['parallel', 'serial'], ['parallel', 'A']]\n\
          {schedulers}{programs}"
     ))
@@ -548,8 +571,8 @@ const OURS: &str = "[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwi
 
 #[test]
 fn the_simulator_says_what_the_lab_shows_on_equal_cores() {
-    let [lab, simulated] = in_the_lab_and_simulated(&both("smp-8", &[KERNEL, OURS].concat()));
-    assert_eq!(differences(&simulated, &lab), [""; 0]);
+    let [lab, mut simulated] = in_the_lab_and_simulated(&both("smp-8", &[KERNEL, OURS].concat()));
+    assert_same(&mut simulated, &lab);
     // A simulator that takes one scheduler for the other would be noticed.
     let mut exchanged = simulated;
     for pair in exchanged.chunks_exact_mut(2) {
@@ -564,18 +587,18 @@ fn the_simulator_says_what_the_lab_shows_on_equal_cores() {
 fn the_simulator_says_what_the_lab_shows_on_unequal_cores() {
     // Under the kernel's scheduler chance decides who is on the fast CPU, for as long as the run.
     let told = "[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise', '--machine', 'amp-8']\n";
-    let [lab, simulated] = in_the_lab_and_simulated(&both("amp-8", told));
-    assert_eq!(differences(&simulated, &lab), [""; 0]);
+    let [lab, mut simulated] = in_the_lab_and_simulated(&both("amp-8", told));
+    assert_same(&mut simulated, &lab);
 }
 
 #[test]
 fn the_simulator_says_what_the_lab_shows_on_shared_cores() {
     let [mut lab, mut simulated] = in_the_lab_and_simulated(&both("smt-8", &[KERNEL, OURS].concat()));
-    // A serial program beside eight other threads is 0.04 better off under the kernel's scheduler in the lab; why is not known.
+    // A serial program beside eight other threads is 0.04 fairer under the kernel's scheduler in the lab; why is not known.
     for outcome in lab.iter_mut().chain(&mut simulated) {
         if outcome.what == "[\"parallel\",\"serial\"] under \"kernel\"" {
             assert!(outcome.fairness.take().is_some());
         }
     }
-    assert_eq!(differences(&simulated, &lab), [""; 0]);
+    assert_same(&mut simulated, &lab);
 }
