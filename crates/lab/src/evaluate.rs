@@ -13,6 +13,7 @@ use threadwise_metrics::{
 use threadwise_model::fluid;
 
 use crate::error::Error;
+use crate::experiment::Synthetic;
 use crate::run::{Label, Measurement, Sample, boots_of_rounds};
 
 /// Names the layout of the JSON that an evaluation is written as.
@@ -315,40 +316,29 @@ fn jitters(samples: &[&Sample], nr_programs: usize) -> Result<Vec<JitterSummary>
 fn bounds(rounds: &Rounds, run: &[String]) -> Result<Option<Vec<f64>>, Error> {
     let measurement = rounds.measurement;
     let experiment = &measurement.experiment;
-    let ratios: Option<Vec<_>> = run
+    let programs: Option<Vec<_>> = run
         .iter()
-        .map(|name| {
-            experiment
-                .program(name)
-                .synthetic
-                .as_ref()
-                .map(|synthetic| synthetic.ratio)
-        })
+        .map(|name| experiment.program(name).synthetic.as_ref())
         .collect();
     let baseline = &experiment.schedulers[0].name;
     let alone: Option<Vec<_>> = run.iter().map(|name| rounds.alone(baseline, name)).collect();
-    let (Some(ratios), Some(alone)) = (ratios, alone) else {
+    let (Some(programs), Some(alone)) = (programs, alone) else {
         return Ok(None);
     };
-    if measurement.smt
-        || run.len() < 2
-        || run.iter().any(|name| {
-            experiment
-                .program(name)
-                .synthetic
-                .as_ref()
-                .is_some_and(|s| s.threads.is_some())
-        })
-    {
+    let distribution = programs[0].distribution;
+    let is_of_the_model = |program: &&Synthetic| {
+        program.threads.is_none() && program.memory.is_none() && program.distribution == distribution
+    };
+    if measurement.smt || run.len() < 2 || !programs.iter().all(is_of_the_model) {
         return Ok(None);
     }
+    let ratios: Vec<_> = programs.iter().map(|program| program.ratio).collect();
     let machine = fluid::Machine::new(measurement.nr_cpus as u32, measurement.asymmetry)?;
-    let playout = fluid::play_out(
-        machine,
-        &ratios,
-        fluid::Policy::Seniority,
-        fluid::Length::default(),
-    )?;
+    let length = fluid::Length {
+        distribution,
+        ..fluid::Length::default()
+    };
+    let playout = fluid::play_out(machine, &ratios, fluid::Policy::Seniority, length)?;
     let speedups: Vec<f64> = playout
         .outcome
         .programs

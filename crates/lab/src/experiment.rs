@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use threadwise_machine::Machine;
 use threadwise_workload::Ratio;
+use threadwise_workload::memory::Sharing;
 use threadwise_workload::synthetic::{Distribution, Wait};
 
 use crate::cache_folder;
@@ -121,9 +122,42 @@ pub struct Synthetic {
     /// How phase lengths scatter: "uniform", which is the default, "exponential", "fixed", "lognormal" or "pareto".
     #[serde(default)]
     pub distribution: Distribution,
+    /// How its threads use memory while they compute. For simulations only: the lab's CPUs have no caches.
+    pub memory: Option<Memory>,
+}
+
+/// How threads use memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// What is accessed again and again, evenly, in KiB: by each thread, or by all if it is shared; 1 to 2^30.
+    pub working_set_kib: u64,
+    /// Accesses that reach the last-level cache in a microsecond of computing on the fastest CPU; 1 to 1000.
+    pub accesses_per_us: u32,
+    /// "private", which is the default: each thread has a working set of its own; or "shared".
+    #[serde(default)]
+    pub sharing: Sharing,
 }
 
 impl Synthetic {
+    fn check(&self) -> Result<(), String> {
+        if self.phase_units == 0 {
+            return Err(String::from("phase_units must be positive"));
+        }
+        match self.memory {
+            Some(memory) if !(1..=1 << 30).contains(&memory.working_set_kib) => Err(format!(
+                "working_set_kib = {} is not between 1 and {}",
+                memory.working_set_kib,
+                1 << 30
+            )),
+            Some(memory) if !(1..=1000).contains(&memory.accesses_per_us) => Err(format!(
+                "accesses_per_us = {} is not between 1 and 1000",
+                memory.accesses_per_us
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// How many threads it has on a machine.
     pub fn nr_threads(&self, machine: &Machine) -> u32 {
         self.threads.unwrap_or(machine.nr_cpus() as u32)
@@ -204,15 +238,9 @@ impl Experiment {
                     program.name
                 ));
             }
-            if program
-                .synthetic
-                .as_ref()
-                .is_some_and(|synthetic| synthetic.phase_units == 0)
-            {
-                return Err(format!(
-                    "program {:?}: phase_units must be positive",
-                    program.name
-                ));
+            if let Some(synthetic) = &program.synthetic {
+                let of_program = |wrong| format!("program {:?}: {wrong}", program.name);
+                synthetic.check().map_err(of_program)?;
             }
         }
         match self
@@ -230,6 +258,12 @@ impl Experiment {
         } else {
             Err(String::from("runs has the same run twice"))
         }
+    }
+
+    /// A program that uses memory, which only simulations have.
+    pub fn memory_user(&self) -> Option<&Program> {
+        let uses = |program: &&Program| program.synthetic.as_ref().is_some_and(|it| it.memory.is_some());
+        self.programs.iter().find(uses)
     }
 
     /// A run's performances are added up, so they must be of one kind; or they are measured in two orders.

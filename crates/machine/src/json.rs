@@ -108,6 +108,7 @@ mod tests {
             "amp-8",
             "smt-8-hidden",
             "ultrasparc-t2",
+            "two-duals",
             "two-quads",
             "package:2 numa:2 l3:1(size=1MB) core:2 pu:2",
         ] {

@@ -17,6 +17,7 @@ const ZOO: &[(&str, &str)] = zoo![
     "smp-8",
     "smt-8",
     "smt-8-hidden",
+    "two-duals",
     "two-quads",
     "ultrasparc-t2"
 ];

@@ -99,6 +99,8 @@ pub struct Task {
     /// Since when it waits.
     pub waits_since: Ns,
     pub(crate) memory: Memory,
+    /// The last-level cache behind which it ran last.
+    pub(crate) filled_llc: Option<usize>,
     /// Until when its CPU still switches away from it (`on_cpu`).
     pub(crate) leaves_until: Ns,
     pub(crate) doing: Doing,
@@ -525,6 +527,20 @@ impl Kernel {
     pub(crate) fn delay(&mut self, cpu: CpuIndex, cost: Ns) {
         let state = &mut self.cpus[cpu];
         state.progress_from = state.progress_from.max(self.now) + work(cost).div_ceil(state.pace());
+    }
+
+    /// What begins to run on a CPU fills its cache first if it comes from another, at the speed of memory.
+    pub(crate) fn refill(&mut self, cpu: CpuIndex, task: TaskIndex) {
+        let state = &mut self.tasks[task];
+        let llc = self.domains.llc_of(cpu);
+        let from = state.filled_llc.replace(llc);
+        if state.memory.accesses_per_us == 0 || from.is_none_or(|from| from == llc) {
+            return;
+        }
+        let occupant = Occupant::computing(state.memory, state.program, state.thread);
+        let refill_ns = self.hardware.refill_ns(cpu, occupant);
+        let state = &mut self.cpus[cpu];
+        state.progress_from = state.progress_from.max(self.now) + refill_ns;
     }
 
     /// What is on a CPU, for the hardware.

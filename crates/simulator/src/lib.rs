@@ -9,7 +9,7 @@
 //!
 //! What is modelled: CPUs of different speed, what they share ([`Mechanism`]), run queues, idle CPUs, slices that end at ticks,
 //! preemption, wake-ups one after the other, and what switches, wake-ups, ticks and timers cost ([`Costs`]). What is not:
-//! caches that a task has to fill again, interrupts other than those. [`programs`] are what threads do with locks, barriers
+//! interrupts other than those. [`programs`] are what threads do with locks, barriers
 //! and timers.
 
 pub mod check;

@@ -6,7 +6,7 @@ use threadwise_workload::synthetic::phases::{Draws, Round, Rounds};
 use threadwise_workload::synthetic::{Distribution, Wait};
 
 use crate::Ns;
-use crate::program::{Futex, Program, Step};
+use crate::program::{Futex, Memory, Program, Step};
 
 /// Workers sleep on it until the next parallel phase.
 const FORK: Futex = 0;
@@ -19,6 +19,7 @@ pub struct Synthetic {
     threads: usize,
     wait: Wait,
     unit_ns: Ns,
+    memory: Memory,
     rounds: Rounds,
     round: Round,
     /// Threads that have not arrived at the join.
@@ -63,6 +64,7 @@ impl Synthetic {
             threads,
             wait,
             unit_ns,
+            memory: Memory::default(),
             rounds: Rounds::new(ratio, phase_units, draws),
             round: Round {
                 parallel_units_per_thread: 0,
@@ -73,6 +75,11 @@ impl Synthetic {
             seen: vec![0; threads],
             state: vec![State::Waited; threads],
         }
+    }
+
+    /// The same, whose threads use memory like this while they compute.
+    pub fn with_memory(self, memory: Memory) -> Self {
+        Self { memory, ..self }
     }
 
     fn pause(&self, futex: Futex) -> Step {
@@ -150,5 +157,9 @@ impl Program for Synthetic {
         } else {
             self.worker(thread)
         }
+    }
+
+    fn memory(&self, _thread: usize) -> Memory {
+        self.memory
     }
 }

@@ -132,6 +132,18 @@ impl World {
         self.kernel.hardware.switch_off(mechanism);
     }
 
+    /// Gives last-level caches this size, in bytes, instead of what the machine's file says.
+    ///
+    /// # Panics
+    /// If a program has been started.
+    pub fn resize_caches(&mut self, bytes: u64) {
+        assert!(
+            self.programs.is_empty(),
+            "hardware does not change under programs"
+        );
+        self.kernel.hardware.resize_caches(bytes);
+    }
+
     /// Looks after every event whether what must hold does. It takes time: for tests.
     pub fn check(&mut self, checker: Checker) {
         self.watch = Some(Box::new(Watch::new(checker)));
@@ -175,6 +187,12 @@ impl World {
         }
     }
 
+    /// Has a task run on these CPUs only from now on, at least one (sched_setaffinity(2)).
+    pub fn bind(&mut self, task: TaskIndex, cpus: &[CpuIndex]) {
+        let mask = CpuMask::of(self.kernel.cpus.len(), cpus.iter().copied());
+        self.set_affinity(task, Some(mask));
+    }
+
     fn add_threads(&mut self, index: usize, threads: Range<usize>, weight: u32, bound_to: Option<CpuIndex>) {
         let mut tasks = Vec::new();
         for thread in threads {
@@ -204,6 +222,7 @@ impl World {
                 position: (0, 0),
                 direct: None,
                 memory: self.programs[index].memory(thread),
+                filled_llc: None,
             });
             let task = self.kernel.tasks.len() - 1;
             self.kernel.nr_threads[index] += 1;
@@ -598,6 +617,7 @@ impl World {
             let costs = &self.kernel.costs;
             let cost = prev.map_or(costs.from_idle_ns, |_| costs.switch_ns);
             self.kernel.delay(cpu, cost);
+            self.kernel.refill(cpu, next);
         }
         let state = &mut self.kernel.cpus[cpu];
         if !std::mem::replace(&mut state.is_ticking, true) {

@@ -144,6 +144,33 @@ fn two_working_sets_in_one_cache_are_slower_than_in_two() {
 }
 
 #[test]
+fn who_comes_to_another_cache_fills_it_first() {
+    // Two tasks on one CPU; after 10 ms one may run on another only, behind the same cache or another.
+    let quads = machine("two-quads");
+    let reads = |working_set_bytes| Memory {
+        working_set_bytes,
+        accesses_per_us: 1,
+        is_shared: false,
+    };
+    let moved = |off: &[Mechanism], memory: Memory, to: CpuIndex| {
+        let mut world = bound(&quads, off, memory, &[0]);
+        world.run_until(10 * MS).unwrap();
+        world.bind(0, &[to]);
+        world.run_until(50 * MS).unwrap();
+        world.outcome().programs[0].work_ns / 50e6
+    };
+    // A MiB has 16384 lines, 100 ns each; of 16 MiB four are there, three quarters of all accesses miss.
+    near(&[moved(&[], reads(1 << 20), 1)], &[1.0]);
+    near(&[moved(&[], reads(1 << 20), 2)], &[1.0 - 1.6384 / 50.0]);
+    near(
+        &[moved(&[], reads(16 << 20), 2)],
+        &[(1.0 - 4.0 * 1.6384 / 50.0) / 1.075],
+    );
+    near(&[moved(&[Mechanism::Refill], reads(1 << 20), 2)], &[1.0]);
+    near(&[moved(&[], Memory::default(), 2)], &[1.0]);
+}
+
+#[test]
 fn memory_has_a_limit_that_packages_do_not_share() {
     let quads = machine("two-quads");
     let stream = Memory {

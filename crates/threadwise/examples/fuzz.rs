@@ -7,8 +7,9 @@
 //!
 //! The seeds are the files of this repository. Each input is made of one by some changes: bytes are flipped, cut, doubled,
 //! parts of another seed are spliced in, tokens (words, numbers, brackets) are exchanged for others of the seeds or for
-//! numbers at the limits. Time is the process's own CPU time, so one that is stopped goes on later where it was. What makes a parser panic, or makes an error that names no place where it should, is printed
-//! and written to a file, with the seed that repeats it.
+//! numbers at the limits. Time is the process's own CPU time, so one that is stopped goes on later where it was. What makes
+//! a parser panic, or makes an error that names no place where it should, is printed and written to a file, with the seed
+//! that repeats it.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

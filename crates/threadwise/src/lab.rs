@@ -207,6 +207,12 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
         earlier,
         mut recording,
     } = options.experiment.task(release)?;
+    if let Some(program) = experiment.memory_user() {
+        bail!(
+            "program {:?} uses memory, and the lab's CPUs have no caches; `threadwise sim run` simulates it",
+            program.name
+        );
+    }
     let kernel = kernel?;
     let bar = progress_bar();
     let stop = Arc::new(AtomicBool::new(false));

@@ -21,6 +21,7 @@ use threadwise_report::timeline as report;
 use threadwise_simulator::schedulers::{Known, Threadwise};
 use threadwise_simulator::timeline::Drawing;
 use threadwise_simulator::{Costs, Mechanism, World};
+use threadwise_workload::memory::Sharing;
 use threadwise_workload::synthetic::phases::Draws;
 use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
 
@@ -72,9 +73,27 @@ pub struct RunOptions {
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "resume")]
     without: Vec<Shared>,
 
+    /// Last-level caches of so many KiB each, instead of what the machine's file says
+    #[arg(long, value_name = "KIB", conflicts_with = "resume", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    llc_kib: Option<u64>,
+
     /// These schedulers instead of the file's; gains are relative to the first
     #[arg(long, value_delimiter = ',', conflicts_with = "resume")]
     schedulers: Vec<String>,
+}
+
+impl RunOptions {
+    /// What to add to the machine's name, so that nobody takes the one for the other.
+    fn changes(&self) -> String {
+        let mut changes = String::new();
+        for shared in &self.without {
+            changes += &format!(" without {}", format!("{shared:?}").to_lowercase());
+        }
+        if let Some(kib) = self.llc_kib {
+            changes += &format!(" with caches of {kib} KiB");
+        }
+        changes
+    }
 }
 
 /// What the hardware shares and the simulator can do without.
@@ -84,6 +103,8 @@ enum Shared {
     Pipelines,
     /// Last-level caches that tasks share
     Caches,
+    /// The time for which a task that comes to another last-level cache fills it again
+    Refill,
     /// The bandwidth of memory
     Bandwidth,
     /// Cores that are faster while others of their package are idle
@@ -97,6 +118,7 @@ impl From<Shared> for Mechanism {
         match shared {
             Shared::Pipelines => Self::Pipelines,
             Shared::Caches => Self::Caches,
+            Shared::Refill => Self::Refill,
             Shared::Bandwidth => Self::Bandwidth,
             Shared::Acceleration => Self::Acceleration,
             Shared::Power => Self::Power,
@@ -173,7 +195,15 @@ pub fn run(command: Command) -> Result<ExitCode> {
                     .collect::<Result<_>>()?;
                 task.experiment.check().map_err(anyhow::Error::msg)?;
             }
-            let measurement = simulate(task, &options.without)?;
+            let change = |world: &mut World| {
+                for &shared in &options.without {
+                    world.switch_off(shared.into());
+                }
+                if let Some(kib) = options.llc_kib {
+                    world.resize_caches(kib << 10);
+                }
+            };
+            let measurement = simulate(task, &options.changes(), &change)?;
             options.experiment.report(measurement)?;
         }
         Command::Timeline(options) => show(&options)?,
@@ -247,7 +277,8 @@ fn show(options: &TimelineOptions) -> Result<()> {
     Ok(())
 }
 
-fn simulate(task: Task, without: &[Shared]) -> Result<Measurement> {
+/// `change`: how the machine is modelled otherwise than its file says, and `changes` the words for it.
+fn simulate(task: Task, changes: &str, change: &(dyn Fn(&mut World) + Sync)) -> Result<Measurement> {
     let Task {
         experiment,
         earlier,
@@ -257,7 +288,7 @@ fn simulate(task: Task, without: &[Shared]) -> Result<Measurement> {
     let mut measurement = Measurement {
         label: Label::Simulated,
         experiment: experiment.clone(),
-        machine: machine.name().to_string(),
+        machine: format!("{}{changes}", machine.name()),
         nr_cpus: machine.nr_cpus(),
         asymmetry: asymmetry(&machine),
         smt: machine.has_smt(),
@@ -279,9 +310,7 @@ fn simulate(task: Task, without: &[Shared]) -> Result<Measurement> {
     bar.set_position(taken.len() as u64);
     let play = |&(round, run, scheduler): &(u32, &Vec<String>, &Scheduler)| {
         let mut world = world(&machine, mips, scheduler, seed_of(&experiment, round))?;
-        for &shared in without {
-            world.switch_off(shared.into());
-        }
+        change(&mut world);
         start(&mut world, &experiment, &machine, mips, round, run);
         sample(&experiment, world, mips, round, run, scheduler)
     };
@@ -293,7 +322,7 @@ fn simulate(task: Task, without: &[Shared]) -> Result<Measurement> {
         Ok(())
     })?;
     bar.finish_and_clear();
-    recording.timelines(&timelines(&experiment, &machine, mips)?)?;
+    recording.timelines(&timelines(&experiment, &machine, mips, change)?)?;
     recording.end(None)?;
     measurement.samples = samples;
     Ok(measurement)
@@ -316,12 +345,18 @@ fn key(sample: &Sample) -> (u32, String, Vec<String>) {
 }
 
 /// A piece of each run under each scheduler in the first round, to look at.
-fn timelines(experiment: &Experiment, machine: &Machine, mips: u32) -> Result<Vec<report::Timeline>> {
+fn timelines(
+    experiment: &Experiment,
+    machine: &Machine,
+    mips: u32,
+    change: &(dyn Fn(&mut World) + Sync),
+) -> Result<Vec<report::Timeline>> {
     let from_ns = PIECE_FROM_NS.min((experiment.seconds * 0.5e9) as u64);
     let piece = from_ns..from_ns + PIECE_NS;
     let jobs: Vec<_> = of_each(experiment).collect();
     let play = |&(run, scheduler): &(&Vec<String>, &Scheduler)| {
         let mut world = world(machine, mips, scheduler, seed_of(experiment, 0))?;
+        change(&mut world);
         world.record();
         start(&mut world, experiment, machine, mips, 0, run);
         world.run_until(piece.end).map_err(anyhow::Error::msg)?;
@@ -366,6 +401,13 @@ fn prepare(experiment: &Experiment) -> Result<(Machine, u32)> {
         )
     })?;
     can_be_simulated(experiment, mips)?;
+    if let (Some(program), None) = (experiment.memory_user(), &machine.hardware().memory) {
+        bail!(
+            "program {:?} uses memory, of which machine {} says nothing; add [memory] latency_ns = 100 to the machine's file",
+            program.name,
+            machine.name()
+        );
+    }
     Ok((machine, mips))
 }
 
@@ -561,5 +603,14 @@ fn simulated(
         synthetic.nr_threads(machine) as usize,
         synthetic.wait,
         Draws::new(synthetic.distribution, seed),
+    )
+    .with_memory(
+        synthetic
+            .memory
+            .map_or_else(Default::default, |memory| threadwise_simulator::Memory {
+                working_set_bytes: memory.working_set_kib << 10,
+                accesses_per_us: memory.accesses_per_us,
+                is_shared: memory.sharing == Sharing::Shared,
+            }),
     )
 }

@@ -133,6 +133,13 @@ fn experiments_that_cannot_be_run_are_refused_before_booting() {
     let missing = threadwise(&["lab", "run", "/no/such/experiment.toml"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).contains("/no/such/experiment.toml"));
+    let memory = threadwise(&["lab", "run", &in_repository("experiments/packages.toml")]);
+    assert_eq!(memory.status.code(), Some(2));
+    let said = text(&memory.stderr);
+    assert!(
+        said.contains("\"hungry\" uses memory") && said.contains("sim run"),
+        "{said}"
+    );
     let folder = tempfile::tempdir().unwrap();
     let no_kernel = Command::new(env!("CARGO_BIN_EXE_threadwise"))
         .args([
@@ -442,8 +449,8 @@ fn what_hardware_shares_is_simulated_and_can_be_left_out() {
     let options = ["--seconds", "0.5", "--rounds", "4", "--format", "json"];
     let hidden = simulated("hidden-smt", &options);
     assert!(hidden.status.success(), "{}", text(&hidden.stderr));
-    // Four threads, of which the kernel puts some onto siblings, and ours, which is told of cores, none.
-    assert!(total(&hidden, 1, 1) > 1.1 * total(&hidden, 1, 0));
+    // Of a serial program and two threads the kernel puts some onto siblings, and ours, which is told of cores, none.
+    assert!(total(&hidden, 3, 1) > 1.05 * total(&hidden, 3, 0));
     // Eight threads on four cores that give 1.24 times the work of one thread each, or on eight cores.
     let apart = simulated(
         "hidden-smt",
@@ -451,6 +458,34 @@ fn what_hardware_shares_is_simulated_and_can_be_left_out() {
     );
     let ratio = total(&apart, 2, 0) / total(&hidden, 2, 0);
     assert!((ratio / (2.0 / 1.24) - 1.0).abs() < 0.03, "{ratio}");
+}
+
+#[test]
+fn programs_that_use_memory_share_caches_that_can_be_resized() {
+    let packages = |more: &[&str]| {
+        let options = ["--seconds", "0.5", "--rounds", "2", "--format", "json"];
+        let output = simulated("packages", &[&options[..], more].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        output
+    };
+    // Together, apart and grouped; hungry, medium, modest, without locality, and sharing.
+    let gain =
+        |output: &Output, run: usize, scheduler: usize| total(output, run, scheduler) / total(output, run, 0);
+    let (hungry, none, sharing) = (0, 3, 4);
+    let four_mb = packages(&["--without", "acceleration"]);
+    // A third of 6 accesses misses, for 100 ns each: 1.2 us for a microsecond of work, beside 1.
+    assert!((gain(&four_mb, hungry, 1) / 1.2 - 1.0).abs() < 0.01);
+    assert!((gain(&four_mb, none, 1) - 1.0).abs() < 0.01);
+    assert!(gain(&four_mb, sharing, 1) < 0.9 && (gain(&four_mb, sharing, 2) - 1.0).abs() < 0.01);
+    for unshared in [
+        packages(&["--without", "acceleration", "--llc-kib", "16384"]),
+        packages(&["--without", "acceleration,caches"]),
+    ] {
+        for run in [hungry, none, sharing] {
+            assert!((gain(&unshared, run, 1) - 1.0).abs() < 0.01, "{run}");
+        }
+    }
+    assert!(gain(&packages(&[]), none, 1) > 1.05, "3 GHz and 2.66");
 }
 
 #[test]
@@ -532,6 +567,16 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
         (
             "machine = 'smp-8'\nmips = 60\n[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise', '--machine', 'amp-8']",
             "another machine than smp-8",
+        ),
+        (
+            "machine = 'smp-8'\nmips = 60\n[[program]]\nname = 'B'\n\
+             synthetic = { ratio = '1:1', phase_units = 1, memory = { working_set_kib = 1, accesses_per_us = 1 } }",
+            "add [memory] latency_ns = 100",
+        ),
+        (
+            "machine = 'two-quads'\nmips = 60\n[[program]]\nname = 'B'\n\
+             synthetic = { ratio = '1:1', phase_units = 1, memory = { working_set_kib = 0, accesses_per_us = 1 } }",
+            "program \"B\": working_set_kib = 0 is not",
         ),
     ] {
         let path = folder.path().join("e.toml");

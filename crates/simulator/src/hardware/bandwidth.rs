@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Memory bandwidth: who misses more than the memory delivers waits for it.
 
+use super::cache::LINE_BYTES;
 use super::{RATE_ONE, Rate, share_out};
-
-/// What a miss brings: the line of a last-level cache.
-const LINE_BYTES: u128 = 64;
 
 /// The bandwidth that a task takes at this rate, in bytes a microsecond, which are millions of bytes a second; at least 1
 /// where something misses.
 pub(super) fn demand_mb_s(rate: Rate, accesses_per_us: u32, miss: u64) -> u64 {
-    let product = u128::from(rate) * u128::from(accesses_per_us) * u128::from(miss) * LINE_BYTES;
+    let product = u128::from(rate) * u128::from(accesses_per_us) * u128::from(miss) * u128::from(LINE_BYTES);
     product.div_ceil(u128::from(RATE_ONE) * u128::from(RATE_ONE)) as u64
 }
 

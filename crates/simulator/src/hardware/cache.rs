@@ -15,6 +15,9 @@ pub(super) struct Footprint {
     pub accesses: u64,
 }
 
+/// The line of a last-level cache.
+pub(super) const LINE_BYTES: u64 = 64;
+
 /// The size of the cache of each group of the level `llc`, where it is known.
 pub(super) fn sizes(machine: &Machine) -> Vec<Option<u64>> {
     let llcs = machine
@@ -65,6 +68,12 @@ pub(super) fn misses(users: &[Footprint], cache_bytes: Option<u64>) -> Vec<u64> 
         (u128::from(bytes - there[nr].min(bytes)) * u128::from(RATE_ONE) / u128::from(bytes)) as u64
     };
     users.iter().map(miss).collect()
+}
+
+/// How long it takes to bring a working set, or as much of it as a cache of this size holds, there: a miss for each line, one
+/// after the other. No more than that: on hardware with prefetchers it is less.
+pub(super) fn refill_ns(working_set_bytes: u64, cache_bytes: Option<u64>, latency_ns: u64) -> u64 {
+    working_set_bytes.min(cache_bytes.unwrap_or(0)) / LINE_BYTES * latency_ns
 }
 
 /// The rate of a task that would have `speed` if nothing missed: to the time of a microsecond of work are added

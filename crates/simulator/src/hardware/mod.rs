@@ -9,7 +9,7 @@
 //! When somebody comes or goes only the CPUs of the outermost group that this touches are looked at, and only those whose rate
 //! changes are accounted and expected anew. On a machine that shares nothing all of this is one comparison.
 //!
-//! All is as if it had always been so: a task that comes to a CPU finds its share of the cache filled.
+//! Of a cache that others come to and go from each has its share at once. Who comes from another cache fills its share first.
 
 mod acceleration;
 mod bandwidth;
@@ -27,7 +27,7 @@ use crate::kernel::CpuIndex;
 use crate::program::Memory;
 use acceleration::accelerated;
 use bandwidth::{demand_mb_s, throttled};
-use cache::{Footprint, misses, stalled};
+use cache::{Footprint, misses, refill_ns, stalled};
 use pipelines::Pipelines;
 use power::Meters;
 use share_out::share_out;
@@ -49,6 +49,8 @@ pub enum Mechanism {
     Pipelines,
     /// Tasks share last-level caches. Without: each has one for itself.
     Caches,
+    /// A task that comes to another last-level cache has to fill it again. Without: it finds there what it had.
+    Refill,
     /// Tasks share the memory's bandwidth. Without: it is endless.
     Bandwidth,
     /// Cores are slower the more of a package's are busy. Without: they are as fast as one alone.
@@ -132,6 +134,7 @@ struct MemoryModel {
     /// The size of the cache of each group of the level `llc`, where it is known.
     caches: Vec<Option<u64>>,
     shares_caches: bool,
+    refills: bool,
 }
 
 impl MemoryModel {
@@ -183,6 +186,7 @@ impl Hardware {
                 was_short: vec![false; levels[shared_at].members.len()],
                 caches: cache::sizes(machine),
                 shares_caches: true,
+                refills: true,
             }
         });
         let seat = |cpu: &threadwise_machine::Cpu| Seat {
@@ -236,6 +240,11 @@ impl Hardware {
                     memory.shares_caches = false;
                 }
             }
+            Mechanism::Refill => {
+                if let Some(memory) = &mut self.memory {
+                    memory.refills = false;
+                }
+            }
             Mechanism::Bandwidth => {
                 if let Some(memory) = &mut self.memory {
                     memory.bandwidth_mb_s = None;
@@ -243,6 +252,31 @@ impl Hardware {
             }
         }
         self.is_plain = self.has_nothing();
+    }
+
+    /// Last-level caches have this size instead of what the machine's file says. Nobody runs yet.
+    pub(crate) fn resize_caches(&mut self, bytes: u64) {
+        if let Some(memory) = &mut self.memory {
+            memory.caches.fill(Some(bytes));
+        }
+    }
+
+    /// How long who comes to a CPU from another last-level cache waits for its working set: nobody else of those who run
+    /// has brought it there.
+    pub(crate) fn refill_ns(&self, cpu: CpuIndex, occupant: Occupant) -> Ns {
+        let (Some(model), Some((memory, footprint))) = (&self.memory, occupant.memory()) else {
+            return 0;
+        };
+        let llc = self.levels[self.llc].of[cpu];
+        let mut members = self.levels[self.llc].members[llc].iter();
+        let is_there = members.any(|&other| {
+            let there = self.seats[other].occupant.memory();
+            other != cpu && there.is_some_and(|(_, id)| id == footprint)
+        });
+        if is_there || !model.refills {
+            return 0;
+        }
+        refill_ns(memory.working_set_bytes, model.caches[llc], model.latency_ns)
     }
 
     pub(crate) fn is_plain(&self) -> bool {

@@ -74,12 +74,14 @@ mod tests {
 
     #[test]
     fn the_first_error_ends_it() {
-        let jobs: Vec<u64> = (0..1000).collect();
+        let jobs: Vec<u64> = (0..100_000).collect();
         let nr_begun = AtomicUsize::new(0);
         let mut taken = Vec::new();
         let work = |&job: &u64| {
-            nr_begun.fetch_add(1, Ordering::Relaxed);
-            thread::sleep(Duration::from_millis(1));
+            // Ten minutes of a core, if nothing ended it.
+            if nr_begun.fetch_add(1, Ordering::Relaxed) > 7 {
+                thread::sleep(Duration::from_millis(6));
+            }
             if job == 7 { bail!("job 7") } else { Ok(job) }
         };
         let error = in_order(&jobs, work, |job| {
