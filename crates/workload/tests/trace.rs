@@ -188,3 +188,28 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn who_is_about_to_be_gone_is_known_by_what_ran() {
+    // Where a thread has ended but for its last switch, perf knows neither it nor, sometimes, its process.
+    let text = "\
+        swapper 0/0 [000] 1.000000: sched:sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=7 next_prio=120\n\
+        b 9/9 [001] 1.000000: sched:sched_switch: prev_comm=b prev_pid=9 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120\n\
+        :-1 6/-1 [000] 1.001000: sched:sched_waking: comm=b pid=9 prio=120 target_cpu=001\n\
+        swapper 0/0 [001] 1.001010: sched:sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=9 next_prio=120\n\
+        :-1 -1/-1 [000] 1.002000: sched:sched_switch: prev_comm=a prev_pid=7 prev_prio=120 prev_state=X ==> next_comm=swapper/0 next_pid=0 next_prio=120\n";
+    let trace = Trace::parse(text).unwrap();
+    let [gone, woken] = [0, 1].map(|index| &trace.tasks[index]);
+    assert_eq!((gone.comm.as_str(), gone.tgid), ("a", Some(6)));
+    assert_eq!(
+        gone.deeds,
+        [Deed::Ran(1_000 * US), Deed::Woke(1), Deed::Ran(1_000 * US)]
+    );
+    assert_eq!(woken.deeds[0], Deed::Awaited(0));
+    for wrong in ["-2", "-", "4294967296"] {
+        let error = Trace::parse(&text.replace("6/-1", wrong))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("line 3"), "{wrong}: {error}");
+    }
+}

@@ -20,6 +20,56 @@ fn an_openmp_program_is_right_and_counted_under_the_scheduler() {
 }
 
 #[test]
+fn what_perf_records_is_replayed() {
+    // Three workers and a main thread at barriers, as the guest's kernel scheduled them.
+    let script = r#"
+        busybox mount -t tracefs none /sys/kernel/tracing
+        perf sched record -o /tmp/recorded threadwise bench synthetic --threads 4 --phase-units 3000 --duration 0.2 >/dev/null 2>/tmp/log \
+            || busybox cat /tmp/log
+        busybox gzip -c /tmp/recorded | busybox base64; busybox rm /tmp/recorded
+        "#;
+    let recorded = stdout(run("", script));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("recorded");
+    std::fs::write(folder.path().join("base64"), &recorded).unwrap();
+    let unpacked = Command::new("sh")
+        .args(["-c", "base64 -d base64 | gunzip > recorded"])
+        .current_dir(folder.path())
+        .status()
+        .unwrap();
+    assert!(unpacked.success(), "{recorded}");
+    let output = threadwise()
+        .args([
+            "sim",
+            "replay",
+            path.to_str().unwrap(),
+            "--machine",
+            "smp-8",
+            "--format",
+            "json",
+        ])
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let replayed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let tasks = replayed["tasks"].as_array().unwrap();
+    for worker in ["syn-1", "syn-2", "syn-3"] {
+        let of_worker = tasks.iter().find(|task| task["comm"] == worker);
+        let task = of_worker.unwrap_or_else(|| panic!("no {worker} in {replayed}"));
+        let nr_woken = task["recorded_latency_us"]["count"].as_u64().unwrap();
+        assert!(nr_woken > 5, "{task}");
+        for simulated in task["simulated"].as_array().unwrap() {
+            let count = simulated["wake_up_latency_us"]["count"].as_u64().unwrap();
+            assert!(count > nr_woken / 2 && simulated["ended_ns"].is_u64(), "{task}");
+        }
+    }
+}
+
+#[test]
 fn two_threads_get_more_done_than_one() {
     // With eight, floating-point arithmetic at this rate would be more than most hosts can emulate.
     let stencil = |threads: u32| {

@@ -51,6 +51,8 @@ pub(super) struct Chains {
     tasks: Vec<Task>,
     indices: BTreeMap<u32, usize>,
     cpus: BTreeSet<u32>,
+    /// What runs on each CPU, where that is known.
+    running: BTreeMap<u32, usize>,
     begin: Option<u64>,
     end: u64,
     nr_wakes: usize,
@@ -70,12 +72,17 @@ impl Chains {
                     self.tasks[task].recorded.tgid = line.tgid.or(self.tasks[task].recorded.tgid);
                     self.leave(task, state, line.at_ns);
                 }
+                self.running.remove(&line.cpu);
                 if let Some(task) = self.index(next, State::Waits) {
                     self.arrive(task, line.at_ns);
+                    self.running.insert(line.cpu, task);
                 }
             }
             Event::Wake { who, is_new } => {
-                let waker = self.indices.get(&line.tid).copied();
+                let waker = match line.tid {
+                    Some(tid) => self.indices.get(&tid).copied(),
+                    None => self.running.get(&line.cpu).copied(),
+                };
                 if let (Some(waker), Some(tgid)) = (waker, line.tgid) {
                     self.tasks[waker].recorded.tgid = Some(tgid);
                 }

@@ -12,8 +12,8 @@ use regex::{Captures, Regex};
 /// What a line says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line<'t> {
-    /// What ran on the CPU.
-    pub(super) tid: u32,
+    /// What ran on the CPU; nothing where perf prints -1, for a thread that is about to be gone.
+    pub(super) tid: Option<u32>,
     /// Its process, where perf was asked for it.
     pub(super) tgid: Option<u32>,
     pub(super) cpu: u32,
@@ -51,7 +51,7 @@ fn pattern(text: &str) -> Regex {
 
 static HEAD: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"^\s*(?<comm>.*?)\s+(?:(?<tgid>[0-9]+)/)?(?<tid>[0-9]+)\s+\[(?<cpu>[0-9]+)\]\s+(?<secs>[0-9]+)\.(?<frac>[0-9]{1,9}):\s+(?:sched:)?(?<event>[A-Za-z0-9_:]+?):(?:\s+(?<args>.*))?$",
+        r"^\s*(?<comm>.*?)\s+(?:(?<tgid>-1|[0-9]+)/)?(?<tid>-1|[0-9]+)\s+\[(?<cpu>[0-9]+)\]\s+(?<secs>[0-9]+)\.(?<frac>[0-9]{1,9}):\s+(?:sched:)?(?<event>[A-Za-z0-9_:]+?):(?:\s+(?<args>.*))?$",
     )
 });
 static SWITCH: LazyLock<Regex> = LazyLock::new(|| {
@@ -95,8 +95,11 @@ pub(super) fn parse(text: &str) -> Result<Line<'_>, String> {
         _ => Event::Other,
     };
     Ok(Line {
-        tid: number(&head["tid"])?,
-        tgid: head.name("tgid").map(|tgid| number(tgid.as_str())).transpose()?,
+        tid: known(&head["tid"])?,
+        tgid: match head.name("tgid") {
+            Some(tgid) => known(tgid.as_str())?,
+            None => None,
+        },
         cpu: number(&head["cpu"])?,
         at_ns: time(&head["secs"], &head["frac"])?,
         event,
@@ -111,6 +114,14 @@ fn captures<'t>(long: &Regex, short: &Regex, args: &'t str) -> Option<Captures<'
 fn who<'t>(parts: &Captures<'t>, name: usize) -> Result<Who<'t>, String> {
     let comm = parts.get(name).map_or("", |part| part.as_str());
     Ok((comm, number(&parts[name + 1])?))
+}
+
+/// A thread or process, where perf knows it.
+fn known(digits: &str) -> Result<Option<u32>, String> {
+    match digits {
+        "-1" => Ok(None),
+        digits => number(digits).map(Some),
+    }
 }
 
 fn number(digits: &str) -> Result<u32, String> {
