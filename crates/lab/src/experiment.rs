@@ -14,6 +14,7 @@ use threadwise_workload::synthetic::{Distribution, Wait};
 use crate::cache_folder;
 use crate::error::{Error, io_error};
 use crate::protocol::START_PLACEHOLDER;
+use crate::wrong::{Step, Wrong};
 
 /// An experiment, as its TOML file has it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -139,6 +140,12 @@ pub struct Memory {
     pub sharing: Sharing,
 }
 
+/// Which of them, from 0, is equal to one before it.
+fn repeated<T: Ord>(all: impl Iterator<Item = T>) -> Option<usize> {
+    let mut seen = BTreeSet::new();
+    all.into_iter().position(|one| !seen.insert(one))
+}
+
 impl Synthetic {
     fn check(&self) -> Result<(), String> {
         if self.phase_units == 0 {
@@ -187,7 +194,7 @@ impl Experiment {
         if experiment.runs.is_empty() {
             experiment.runs = experiment.default_runs();
         }
-        experiment.check().map_err(wrong)?;
+        experiment.check().map_err(|error| wrong(error.in_file(text)))?;
         Ok(experiment)
     }
 
@@ -195,69 +202,58 @@ impl Experiment {
     ///
     /// # Errors
     /// What is wrong.
-    pub fn check(&self) -> Result<(), String> {
-        let names: BTreeSet<&str> = self
-            .programs
-            .iter()
-            .map(|program| program.name.as_str())
-            .collect();
+    pub fn check(&self) -> Result<(), Wrong> {
         if self.schedulers.is_empty() || self.programs.is_empty() {
-            return Err(String::from(
+            return Err(Wrong::everywhere(
                 "it needs at least one [[scheduler]] and one [[program]]",
             ));
         }
-        if names.len() != self.programs.len() {
-            return Err(String::from("two programs have the same name"));
+        let schedulers = self.schedulers.iter().map(|scheduler| &scheduler.name);
+        if let Some(nth) = repeated(schedulers) {
+            let at = [Step::Key("scheduler"), Step::Nth(nth), Step::Key("name")];
+            return Err(Wrong::new(&at, "two schedulers have the same name"));
         }
-        let schedulers: BTreeSet<&str> = self
-            .schedulers
-            .iter()
-            .map(|scheduler| scheduler.name.as_str())
-            .collect();
-        if schedulers.len() != self.schedulers.len() {
-            return Err(String::from("two schedulers have the same name"));
+        if let Some(nth) = repeated(self.programs.iter().map(|program| &program.name)) {
+            let at = [Step::Key("program"), Step::Nth(nth), Step::Key("name")];
+            return Err(Wrong::new(&at, "two programs have the same name"));
         }
-        if !(0.1..=600.0).contains(&self.seconds) {
-            return Err(format!("seconds = {} is not between 0.1 and 600", self.seconds));
+        self.check_numbers()?;
+        for (nth, program) in self.programs.iter().enumerate() {
+            program.check(nth)?;
         }
+        for (nth, run) in self.runs.iter().enumerate() {
+            let wrong = |what: String| Wrong::new(&[Step::Key("runs"), Step::Nth(nth)], what);
+            let is_known = |name: &&String| self.programs.iter().any(|program| program.name == **name);
+            if let Some(name) = run.iter().find(|name| !is_known(name)) {
+                return Err(wrong(format!("runs names {name:?}, which is no program")));
+            }
+            self.check_run(run).map_err(wrong)?;
+        }
+        match repeated(self.runs.iter()) {
+            Some(nth) => Err(Wrong::new(
+                &[Step::Key("runs"), Step::Nth(nth)],
+                "runs has the same run twice",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn check_numbers(&self) -> Result<(), Wrong> {
+        let within = |key, value: f64, range: std::ops::RangeInclusive<f64>| match range.contains(&value) {
+            true => Ok(()),
+            false => Err(Wrong::new(
+                &[Step::Key(key)],
+                format!(
+                    "{key} = {value} is not between {} and {}",
+                    range.start(),
+                    range.end()
+                ),
+            )),
+        };
+        within("seconds", self.seconds, 0.1..=600.0)?;
         // One round has no spread.
-        if !(2..=1000).contains(&self.rounds) {
-            return Err(format!("rounds = {} is not between 2 and 1000", self.rounds));
-        }
-        if !(0.0..=60.0).contains(&self.start_delay_s) {
-            return Err(format!(
-                "start_delay_s = {} is not between 0 and 60",
-                self.start_delay_s
-            ));
-        }
-        for program in &self.programs {
-            program.check_reading()?;
-            if program.synthetic.is_some() != program.command.is_empty() {
-                return Err(format!(
-                    "program {:?} needs either synthetic or command",
-                    program.name
-                ));
-            }
-            if let Some(synthetic) = &program.synthetic {
-                let of_program = |wrong| format!("program {:?}: {wrong}", program.name);
-                synthetic.check().map_err(of_program)?;
-            }
-        }
-        match self
-            .runs
-            .iter()
-            .flatten()
-            .find(|name| !names.contains(name.as_str()))
-        {
-            Some(name) => Err(format!("runs names {name:?}, which is no program")),
-            None => self.runs.iter().try_for_each(|run| self.check_run(run)),
-        }?;
-        let runs: BTreeSet<&Vec<String>> = self.runs.iter().collect();
-        if runs.len() == self.runs.len() {
-            Ok(())
-        } else {
-            Err(String::from("runs has the same run twice"))
-        }
+        within("rounds", f64::from(self.rounds), 2.0..=1000.0)?;
+        within("start_delay_s", self.start_delay_s, 0.0..=60.0)
     }
 
     /// A program that uses memory, which only simulations have.
@@ -353,9 +349,23 @@ impl Program {
         }
     }
 
+    /// Whether it can be run; it is the `nth` of its experiment.
+    fn check(&self, nth: usize) -> Result<(), Wrong> {
+        let of_this = |more: &[Step], what: String| {
+            let at = [&[Step::Key("program"), Step::Nth(nth)], more].concat();
+            Wrong::new(&at, format!("program {:?}: {what}", self.name))
+        };
+        self.check_reading().map_err(|what| of_this(&[], what))?;
+        if self.synthetic.is_some() != self.command.is_empty() {
+            return Err(of_this(&[], String::from("it needs either synthetic or command")));
+        }
+        let synthetic = self.synthetic.as_ref().map_or(Ok(()), Synthetic::check);
+        synthetic.map_err(|what| of_this(&[Step::Key("synthetic")], what))
+    }
+
     /// Whether it is clear how its performance is read.
     fn check_reading(&self) -> Result<(), String> {
-        let wrong = |what: &str| Err(format!("program {:?}: {what}", self.name));
+        let wrong = |what: &str| Err(String::from(what));
         if self.figure.is_some() && self.time_label.is_some() {
             return wrong("figure and time_label exclude each other");
         }
@@ -509,7 +519,7 @@ mod tests {
             (("name = \"A\"", "name = \"B\""), "same name"),
             (
                 ("machine = \"smp-8\"", "machine = \"smp-8\"\nrounds = 0"),
-                "rounds = 0",
+                "line 5: rounds = 0",
             ),
             (("runs = [[\"A\"], [\"B\"]]", "runs = [[\"C\"]]"), "\"C\""),
             (
@@ -525,7 +535,14 @@ mod tests {
         ] {
             let error = parse(&good.replace(change.0, change.1)).unwrap_err();
             assert!(error.contains(expected) && error.contains("t.toml"), "{error}");
+            assert!(error.contains("line "), "{error}");
         }
+        let memory = "phase_units = 1, memory = { working_set_kib = 1, accesses_per_us = 1001 }";
+        let error = parse(&good.replace("phase_units = 10000", memory)).unwrap_err();
+        assert!(
+            error.contains("line 10: program \"A\": accesses_per_us = 1001"),
+            "{error}"
+        );
     }
 
     /// Two commands that run together, after `more` of the experiment, and with `of_a` and `of_b` of the programs.

@@ -165,7 +165,7 @@ impl Record {
     /// Whether what was read can be evaluated and shown: others may have written it.
     pub(crate) fn check(&self) -> Result<(), String> {
         let experiment = &self.measurement.experiment;
-        experiment.check()?;
+        experiment.check().map_err(|wrong| wrong.to_string())?;
         for sample in &self.measurement.samples {
             let is_known = experiment.runs.contains(&sample.run)
                 && experiment
