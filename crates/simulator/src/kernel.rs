@@ -138,7 +138,8 @@ pub struct Cpu {
     pub(crate) rate: Rate,
     pub(crate) generation: u32,
     pub(crate) is_ticking: bool,
-    pub(crate) is_kicked: bool,
+    /// When it looks for what to run because it was asked to.
+    pub(crate) kicked_for: Option<Ns>,
 }
 
 impl Cpu {
@@ -198,7 +199,7 @@ impl Kernel {
             rate: rate_of(cpu.capacity),
             generation: 0,
             is_ticking: false,
-            is_kicked: false,
+            kicked_for: None,
         };
         let hides_smt = machine.lab().is_some_and(|lab| lab.hides_smt);
         Self {
@@ -446,17 +447,21 @@ impl Kernel {
 
     /// Has a CPU look for what to run (`SCX_KICK_IDLE` for an idle one).
     pub fn kick(&mut self, cpu: CpuIndex) {
-        if !std::mem::replace(&mut self.cpus[cpu].is_kicked, true) {
-            let mut delay = match self.cpus[cpu].running {
+        let mut at = self.now
+            + match self.cpus[cpu].running {
                 _ if cpu == self.here => 0,
                 None => self.costs.kick_ns,
                 Some(_) => self.interrupt_latency(cpu),
             };
-            if let Some(delays) = &mut self.delays {
-                delay += delays.of_kick();
-            }
-            self.events.add(self.now + delay, Event::Reschedule { cpu });
+        // One that is under way does, unless what ran then kept the CPU from it for longer.
+        if self.cpus[cpu].kicked_for.is_some_and(|kicked| kicked <= at) {
+            return;
         }
+        if let Some(delays) = &mut self.delays {
+            at += delays.of_kick();
+        }
+        self.cpus[cpu].kicked_for = Some(at);
+        self.events.add(at, Event::Reschedule { cpu });
     }
 
     /// Ends the slice of what runs there (`SCX_KICK_PREEMPT`).

@@ -6,7 +6,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use threadwise_machine::Machine;
-use threadwise_policy::Tunables;
+use threadwise_policy::{Mode, Tunables};
 use threadwise_workload::Ratio;
 use threadwise_workload::synthetic::Wait;
 
@@ -32,6 +32,10 @@ pub struct SmallWorld {
     pub capacities: Vec<u32>,
     /// Hardware threads a core: 1, or 2 where their number is even.
     pub threads_per_core: usize,
+    /// Packages, each with a last-level cache: 1, or 2 of four CPUs.
+    pub packages: usize,
+    /// Where our scheduler looks for idle CPUs.
+    pub mode: Mode,
     /// The rate of the kernel's own work.
     pub mips: u32,
     /// Our scheduler's times that bound a wait are divided by this, so that short worlds see them end.
@@ -79,6 +83,8 @@ impl SmallWorld {
             scheduler,
             capacities: capacities.collect(),
             threads_per_core,
+            packages: 1,
+            mode: Mode::Near,
             mips: 15 + dice.below(500) as u32,
             haste: if is_long { 16 } else { 1 + dice.below(8) },
             programs: Vec::new(),
@@ -92,6 +98,8 @@ impl SmallWorld {
             world.programs.push(program);
         }
         world.faults = draw_faults(&mut dice, end_ns);
+        world.packages = 1 + usize::from(nr_cpus == 4 && dice.one_in(2));
+        world.mode = [Mode::Near, Mode::Near, Mode::Performance, Mode::Powersave][dice.below(4) as usize];
         world
     }
 
@@ -110,13 +118,15 @@ impl SmallWorld {
 
     fn build(&self) -> Result<World, String> {
         let cores = self.capacities.len() / self.threads_per_core;
-        let spec = format!("core:{cores} pu:{}", self.threads_per_core);
+        let (packages, threads) = (self.packages, self.threads_per_core);
+        let spec = format!("package:{packages} core:{} pu:{threads}", cores / packages);
         let machine = Machine::load(&spec).map_err(|error| error.to_string())?;
         let mut world = self.scheduler.world_of(
             &machine,
-            Some(&self.capacities),
+            &self.capacities,
             self.scheduler.costs_in_lab(self.mips, &self.capacities),
             self.tunables(),
+            self.mode,
         );
         world.check(self.checker());
         for program in &self.programs {
@@ -150,7 +160,7 @@ impl SmallWorld {
     fn checker(&self) -> Checker {
         let late = self.faults.late_kick_ns + self.faults.timer_jitter_ns;
         Checker {
-            idle_bound: if self.scheduler.keeps_cpus_busy() {
+            idle_bound: if self.scheduler.keeps_cpus_busy(self.packages > 1) {
                 6 * MS + late
             } else {
                 Ns::MAX
@@ -207,12 +217,15 @@ impl SmallWorld {
             add(&|world| {
                 world.capacities.pop();
                 world.threads_per_core = 1;
+                world.packages = 1;
                 for program in &mut world.programs {
                     program.bound_to = program.bound_to.filter(|&cpu| cpu < world.capacities.len());
                 }
             });
         }
         add(&|world| world.threads_per_core = 1);
+        add(&|world| world.packages = 1);
+        add(&|world| world.mode = Mode::Near);
         add(&|world| world.capacities.fill(1024));
         for index in 0..self.programs.len() {
             add(&|world| world.programs[index].threads = (world.programs[index].threads / 2).max(1));
@@ -295,10 +308,12 @@ impl fmt::Display for SmallWorld {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} on CPUs of capacity {:?}, {} a core, {} MIPS, {} ms, boosts and lags of 1/{}",
+            "{} ({:?}) on CPUs of capacity {:?}, {} a core, {} packages, {} MIPS, {} ms, boosts and lags of 1/{}",
             self.scheduler.name(),
+            self.mode,
             self.capacities,
             self.threads_per_core,
+            self.packages,
             self.mips,
             self.end_ns / MS,
             self.haste

@@ -325,7 +325,7 @@ impl World {
             Event::Tick { cpu } => self.tick(cpu),
             Event::Alarm { cpu } => self.tell_tick(cpu),
             Event::Reschedule { cpu } => {
-                self.kernel.cpus[cpu].is_kicked = false;
+                self.kernel.cpus[cpu].kicked_for = None;
                 self.kernel.here = cpu;
                 if self.kernel.is_online(cpu) {
                     self.schedule(cpu);

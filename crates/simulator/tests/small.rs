@@ -3,9 +3,12 @@
 
 use std::sync::atomic::AtomicBool;
 
+use threadwise_policy::Mode;
+use threadwise_simulator::faults::Faults;
 use threadwise_simulator::schedulers::{How, Known};
-use threadwise_simulator::small::SmallWorld;
+use threadwise_simulator::small::{SmallProgram, SmallWorld};
 use threadwise_simulator::sweep::{Sweep, Swept};
+use threadwise_workload::synthetic::Wait;
 
 fn swept(seed: u64, nr_worlds: u64, schedulers: &[Known]) -> Swept {
     let sweep = Sweep {
@@ -53,6 +56,43 @@ fn worlds_that_failed_once_hold() {
             "threadwise sim check --seed {seed} --from {from} --worlds 1"
         );
     }
+}
+
+#[test]
+fn who_goes_idle_while_a_kick_is_late_is_woken_by_the_next() {
+    // CPU 0 was asked to look while it ran, at an eighth of its speed and so in 7 ms, and went idle before. The next that
+    // asked it relied on that, and the task that it was asked for waited beside it.
+    let program = |threads, ratio: &str, phase_units, weight, bound_to, seed| SmallProgram {
+        ratio: ratio.parse().expect("a ratio"),
+        phase_units,
+        threads,
+        weight,
+        bound_to,
+        wait: Wait::Passive,
+        seed,
+    };
+    let world = SmallWorld {
+        scheduler: Known::Kernel,
+        capacities: vec![1024; 4],
+        threads_per_core: 2,
+        packages: 1,
+        mode: Mode::Near,
+        mips: 17,
+        haste: 2,
+        programs: vec![
+            program(2, "1:4", 100, 305, Some(1), 3_060_847_244),
+            program(1, "4:1", 1600, 100, None, 62_640_144),
+        ],
+        faults: Faults {
+            seed: 2_601_100_425,
+            speed_every_ns: 6_000_000,
+            hotplug_every_ns: 5_000_000,
+            until_ns: 27_000_000,
+            ..Faults::default()
+        },
+        end_ns: 36_000_000,
+    };
+    assert_eq!(world.run().err(), None);
 }
 
 #[test]

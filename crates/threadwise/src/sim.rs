@@ -130,7 +130,8 @@ impl From<Shared> for Mechanism {
 ///
 /// In the terminal there is a row for each CPU: a letter is the program that had most of that time, a capital letter while more of
 /// its threads were ready than a serial phase has; a dot is idle time. With --format perfetto, a JSON file for
-/// <https://ui.perfetto.dev>: a track for each CPU and program, and an arrow from who woke a thread to where it ran next.
+/// <https://ui.perfetto.dev>: a track for each CPU and program, an arrow from who woke a thread to where it ran next, and a mark
+/// where one took over a CPU or went to a faster one.
 #[derive(clap::Args)]
 pub struct TimelineOptions {
     /// The experiment file

@@ -625,7 +625,7 @@ fn worlds_are_checked_and_one_that_fails_is_found_shrunk_and_replayed() {
         .nth(1)
         .expect("it shrinks");
     assert!(
-        least.contains("has been idle since") && least.contains("broken-crowds on CPUs"),
+        least.contains("has been idle since") && least.contains("broken-crowds (Near) on CPUs"),
         "{printed}"
     );
     let again = printed

@@ -2,7 +2,7 @@
 //! The schedulers by their names.
 
 use threadwise_machine::Machine;
-use threadwise_policy::{Tunables, faster_than_slowest};
+use threadwise_policy::{Mode, Tunables, faster_than_slowest};
 
 use crate::Ns;
 use crate::costs::Costs;
@@ -89,33 +89,43 @@ impl Known {
 
     /// An idle machine under this scheduler; `tun` are the settings of ours.
     pub fn world(self, machine: &Machine, costs: Costs, tun: Tunables) -> World {
-        self.world_of(machine, None, costs, tun)
+        self.world_drawn(machine, costs, tun, NAIVE_SEED)
     }
 
     /// The same, where what it draws by chance (`naive` alone does) comes from this seed.
     pub fn world_drawn(self, machine: &Machine, costs: Costs, tun: Tunables, seed: u64) -> World {
-        World::boxed(machine, costs, |kernel| self.make(machine, kernel, tun, seed))
-    }
-
-    /// The same, with these capacities instead of the machine's.
-    pub(crate) fn world_of(
-        self,
-        machine: &Machine,
-        capacities: Option<&[u32]>,
-        costs: Costs,
-        tun: Tunables,
-    ) -> World {
         World::boxed(machine, costs, |kernel| {
-            for (cpu, &capacity) in capacities.into_iter().flatten().enumerate() {
-                kernel.set_capacity(cpu, capacity);
-            }
-            self.make(machine, kernel, tun, NAIVE_SEED)
+            self.make(machine, kernel, tun, Mode::Near, seed)
         })
     }
 
-    fn make(self, machine: &Machine, kernel: &mut Kernel, tun: Tunables, seed: u64) -> Box<dyn Scheduler> {
+    /// The same, with these capacities instead of the machine's, ours in this mode.
+    pub(crate) fn world_of(
+        self,
+        machine: &Machine,
+        capacities: &[u32],
+        costs: Costs,
+        tun: Tunables,
+        mode: Mode,
+    ) -> World {
+        World::boxed(machine, costs, |kernel| {
+            for (cpu, &capacity) in capacities.iter().enumerate() {
+                kernel.set_capacity(cpu, capacity);
+            }
+            self.make(machine, kernel, tun, mode, NAIVE_SEED)
+        })
+    }
+
+    fn make(
+        self,
+        machine: &Machine,
+        kernel: &mut Kernel,
+        tun: Tunables,
+        mode: Mode,
+        seed: u64,
+    ) -> Box<dyn Scheduler> {
         match self {
-            Self::Threadwise => Box::new(Threadwise::new(kernel, tun)),
+            Self::Threadwise => Box::new(Threadwise::new(kernel, tun).with_mode(mode)),
             Self::Kernel => Box::new(Fair::new(kernel)),
             Self::RoundRobin => Box::new(RoundRobin::new(kernel, ROUND_ROBIN_SLICE_NS)),
             Self::O1 => Box::new(O1::new(kernel)),
@@ -128,12 +138,14 @@ impl Known {
     }
 
     /// Whether it promises that no CPU stays idle beside a task that waits and may run there. Static assignments do not, nor
-    /// do those of the O(1) family here: idle CPUs come to pull at the ticks of busy ones, which may sleep at one.
-    pub fn keeps_cpus_busy(self) -> bool {
-        matches!(
-            self,
-            Self::Threadwise | Self::Kernel | Self::RoundRobin | Self::Broken(How::Crowds)
-        )
+    /// do those of the O(1) family here: idle CPUs come to pull at the ticks of busy ones, which may sleep at one. EEVDF does
+    /// behind one last-level cache: what does not fit behind another by its utilization is not taken there for a while.
+    pub fn keeps_cpus_busy(self, has_caches: bool) -> bool {
+        match self {
+            Self::Threadwise | Self::RoundRobin | Self::Broken(How::Crowds) => true,
+            Self::Kernel => !has_caches,
+            _ => false,
+        }
     }
 
     /// Whether everybody's turn comes within a few hundred milliseconds beside two dozen others. A slice of O(1) alone is
