@@ -123,21 +123,23 @@ static u32 home_of(const u8 *known, u32 nr_ready)
 /* An idle CPU as the mode wants it for a task that wakes up, claimed, or -1. */
 static s32 claim_spot(const struct task_struct *p, s32 prev)
 {
-	u32 zero = 0, tgid = p->tgid, nr_ready = nr_ready_of(tgid);
+	u32 zero = 0, tgid = p->tgid, nr_others = nr_ready_of(tgid);
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &zero);
 	u8 *known = bpf_map_lookup_elem(&homes, &tgid);
 	const struct cpumask *idle;
 
 	if (!tally || !known)
 		return -1;
+	/* It is counted already, if its program is. */
+	if (nr_others && is_counted(p))
+		nr_others--;
 	idle = scx_bpf_get_idle_cpumask();
 	count_busy(tally, prev, idle);
-	/* It is not counted yet. */
-	find_spot(p, prev, nr_ready ? home_of(known, nr_ready + 1) : 0, idle, tally);
+	find_spot(p, prev, nr_others ? home_of(known, nr_others + 1) : 0, idle, tally);
 	scx_bpf_put_idle_cpumask(idle);
 	if (tally->best < 0 || !scx_bpf_test_and_clear_cpu_idle(tally->best))
 		return -1;
-	if (!nr_ready)
+	if (!nr_others)
 		*known = llc_at(tally->best) + 1;
 	return tally->best;
 }

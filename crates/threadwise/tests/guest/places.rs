@@ -277,6 +277,27 @@ fn packages_are_spread_over_or_filled_as_asked_for() {
 }
 
 #[test]
+fn threads_of_a_program_stay_behind_one_cache_while_they_fit() {
+    // Four threads on four cores, in phases of some 20 ms after which they all wake up: how often they are in one package. At
+    // the end of a phase and beside who looks one may be elsewhere for a moment.
+    let script = r#"
+        threadwise bench synthetic --ratio inf:1 --threads 4 --phase-units 2000 --duration 60 >/dev/null & P=$!
+        busybox sleep 1
+        for i in 1 2 3 4 5 6 7 8 9 10 11; do
+            busybox sleep 0.3
+            for t in /proc/$P/task/*; do read -r line <$t/stat; set -- $line; shift 38; echo $1; done
+        done
+        busybox kill $P"#;
+    let scheduler = "scx_threadwise --mode performance";
+    let out = stdout(exec(TWO_QUADS, &job(scheduler, script)));
+    let cpus: Vec<usize> = out.lines().filter_map(|line| line.parse().ok()).collect();
+    assert_eq!(cpus.len(), 44, "{out}");
+    let together = |look: &&[usize]| look.iter().all(|cpu| cpu / 4 == look[0] / 4);
+    let nr_together = cpus.chunks(4).filter(together).count();
+    assert!(nr_together > 5, "{nr_together} of 11 looks: {cpus:?}");
+}
+
+#[test]
 fn a_serial_program_keeps_its_core_while_others_can_go_elsewhere() {
     // Four cores of two hardware threads: five threads of a parallel program have room on three of them, and a serial
     // one that shares its core has 62 % of its speed.
