@@ -453,12 +453,12 @@ impl Kernel {
                 None => self.costs.kick_ns,
                 Some(_) => self.interrupt_latency(cpu),
             };
-        // One that is under way does, unless what ran then kept the CPU from it for longer.
-        if self.cpus[cpu].kicked_for.is_some_and(|kicked| kicked <= at) {
-            return;
-        }
         if let Some(delays) = &mut self.delays {
             at += delays.of_kick();
+        }
+        // One that is under way does, unless what ran then keeps the CPU from it for longer.
+        if self.cpus[cpu].kicked_for.is_some_and(|kicked| kicked <= at) {
+            return;
         }
         self.cpus[cpu].kicked_for = Some(at);
         self.events.add(at, Event::Reschedule { cpu });

@@ -8,8 +8,8 @@
 //! what happened. [`faults`] make things go wrong, and a [`sweep`] plays many [`small`] worlds in which they do.
 //!
 //! What is modelled: CPUs of different speed, what they share ([`Mechanism`]), run queues, idle CPUs, slices that end at ticks,
-//! preemption, wake-ups one after the other, and what switches, wake-ups, ticks and timers cost ([`Costs`]). What is not:
-//! interrupts other than those. [`programs`] are what threads do with locks, barriers
+//! preemption, wake-ups one after the other, and what switches, wake-ups, ticks and timers cost ([`Costs`]). What is not
+//! stands in ARCHITECTURE.md: other interrupts, cgroups, NUMA, idle states. [`programs`] are what threads do with locks, barriers
 //! and timers.
 
 pub mod check;

@@ -325,7 +325,8 @@ impl World {
             Event::Tick { cpu } => self.tick(cpu),
             Event::Alarm { cpu } => self.tell_tick(cpu),
             Event::Reschedule { cpu } => {
-                self.kernel.cpus[cpu].kicked_for = None;
+                let state = &mut self.kernel.cpus[cpu];
+                state.kicked_for = state.kicked_for.filter(|&at| at > self.kernel.now);
                 self.kernel.here = cpu;
                 if self.kernel.is_online(cpu) {
                     self.schedule(cpu);

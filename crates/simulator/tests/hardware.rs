@@ -280,11 +280,11 @@ fn modes_spread_tasks_over_packages_or_fill_one() {
         (4, 1),
         "{spread:?} {packed:?}"
     );
-    // Threads of a program stay behind one cache while they fit: three of three cores each, which four would not.
+    // Threads of a program stay behind one cache while they fit: four on four cores.
     let duals = machine("package:2 core:4 pu:1");
-    for program in places(&duals, Mode::Performance, 2, 3) {
+    for program in places(&duals, Mode::Performance, 2, 4) {
         assert!(
-            program.len() == 3 && program.iter().all(|cpu| cpu / 4 == program[0] / 4),
+            program.len() == 4 && program.iter().all(|cpu| cpu / 4 == program[0] / 4),
             "{program:?}"
         );
     }

@@ -196,6 +196,9 @@ pub fn run(command: Command) -> Result<ExitCode> {
                     .collect::<Result<_>>()?;
                 task.experiment.check().map_err(anyhow::Error::msg)?;
             }
+            if options.llc_kib.is_some() && task.experiment.memory_user().is_none() {
+                bail!("--llc-kib changes nothing: no program of the experiment uses memory");
+            }
             let change = |world: &mut World| {
                 for &shared in &options.without {
                     world.switch_off(shared.into());

@@ -486,6 +486,9 @@ fn programs_that_use_memory_share_caches_that_can_be_resized() {
         }
     }
     assert!(gain(&packages(&[]), none, 1) > 1.05, "3 GHz and 2.66");
+    let refused = simulated("two-apps", &["--llc-kib", "64"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("no program of the experiment uses memory"));
 }
 
 #[test]

@@ -140,10 +140,10 @@ impl Known {
     /// Whether it promises that no CPU stays idle beside a task that waits and may run there. Static assignments do not, nor
     /// do those of the O(1) family here: idle CPUs come to pull at the ticks of busy ones, which may sleep at one. EEVDF does
     /// behind one last-level cache: what does not fit behind another by its utilization is not taken there for a while.
-    pub fn keeps_cpus_busy(self, has_caches: bool) -> bool {
+    pub fn keeps_cpus_busy(self, several_llcs: bool) -> bool {
         match self {
             Self::Threadwise | Self::RoundRobin | Self::Broken(How::Crowds) => true,
-            Self::Kernel => !has_caches,
+            Self::Kernel => !several_llcs,
             _ => false,
         }
     }

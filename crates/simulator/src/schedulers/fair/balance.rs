@@ -14,8 +14,8 @@ use crate::kernel::{CpuIndex, Kernel, TaskIndex};
 /// (`imbalanced_active_balance()`).
 const FAILURES: u32 = 4;
 const MS: Ns = 1_000_000;
-/// What is missing to all of a CPU's time and does not count: one of 1024.
-const ALL: f64 = 1.0 / 1024.0;
+/// A share of idle time below this counts as none: one of 1024.
+const NEGLIGIBLE: f64 = 1.0 / 1024.0;
 
 /// How a CPU's balancing of a domain stands (`struct sched_domain`, of which each CPU has its own).
 #[derive(Clone, Copy, Debug, Default)]
@@ -116,7 +116,7 @@ impl Fair {
             let busy = kernel.now - kernel.cpus[cpu].idled_until(kernel.now);
             let utilization = &mut self.idle_balance.utilizations[cpu];
             utilization.update(kernel.now, busy);
-            left += (1.0 - utilization.share() - ALL).max(0.0);
+            left += (1.0 - utilization.share() - NEGLIGIBLE).max(0.0);
         }
         let wanted = self.entities[task].utilization.share() / f64::from(1u32 << nr_failed);
         left == 0.0 || wanted <= left

@@ -5,7 +5,8 @@
 //! used (RUN_TO_PARITY), which ends it to the microsecond (HRTICK, on by default in Linux 7.2), lag kept over sleep,
 //! wake-ups onto the CPU that a task ran on or an idle one behind the same last-level cache, of an idle core first where it
 //! knows of cores, new tasks to the cache with the most idle CPUs, and balancing ([`balance`]). Domains are last-level caches
-//! and the machine. Not modelled: groups, NUMA nodes, capacities, wake-ups near the waker (`wake_affine()`), and
+//! and the machine. Not modelled: groups, NUMA nodes, capacities, balancing by busy CPUs, the
+//! cache-aware scheduling of Linux 7.2 (CONFIG_SCHED_CACHE), wake-ups near the waker (`wake_affine()`), and
 //! delayed dequeue.
 
 mod balance;
@@ -163,7 +164,8 @@ fn select_idle(kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option<C
     if kernel.tasks[task].ran == 0 {
         let nr_idle = |llc: usize| {
             let cpus = kernel.domains.cpus_of(llc).iter();
-            cpus.filter(|&&cpu| kernel.is_idle(cpu)).count()
+            cpus.filter(|&&cpu| kernel.is_idle(cpu) && kernel.may_run(task, cpu))
+                .count()
         };
         let own = (nr_idle(llc), true, Reverse(llc));
         let others =

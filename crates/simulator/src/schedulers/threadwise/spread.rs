@@ -104,17 +104,17 @@ impl Threadwise {
         prev: CpuIndex,
     ) -> Option<CpuIndex> {
         let program = kernel.tasks[task].program;
-        let nr_ready = self.nr_ready_of(kernel, program);
+        // Here it is counted after this, in the kernel before.
+        let nr_others = self.nr_ready_of(kernel, program);
         let tally = Tally::of(kernel, prev);
-        // It is not counted yet.
         let home = self
-            .home_of(kernel, program, nr_ready + 1)
-            .filter(|_| nr_ready > 0);
+            .home_of(kernel, program, nr_others + 1)
+            .filter(|_| nr_others > 0);
         let (_, best) = self.find_spot(kernel, task, prev, home, &tally)?;
         if !kernel.claim_idle(best) {
             return None;
         }
-        if nr_ready == 0 {
+        if nr_others == 0 {
             self.homes[program] = Some(kernel.domains.llc_of(best));
         }
         Some(best)
