@@ -243,10 +243,11 @@ impl Seat {
 }
 
 /// Where idle CPUs are looked for (`enum tw_mode`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 #[repr(u32)]
 pub enum Mode {
     /// Near the last one.
+    #[default]
     Near = 0,
     /// Packages before last-level caches before cores.
     Performance = 1,

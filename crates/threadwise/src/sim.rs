@@ -16,7 +16,7 @@ use clap::Parser;
 use threadwise_lab::experiment::{Experiment, Scheduler, Synthetic};
 use threadwise_lab::run::{Label, Measurement, Sample, VERSION, asymmetry};
 use threadwise_machine::Machine;
-use threadwise_policy::{TunableOptions, Tunables};
+use threadwise_policy::{Mode, TunableOptions, Tunables};
 use threadwise_report::timeline as report;
 use threadwise_simulator::schedulers::{Known, Threadwise};
 use threadwise_simulator::timeline::Drawing;
@@ -526,27 +526,9 @@ struct Ours {
     #[arg(long)]
     machine: Option<String>,
 
+    // `auto` depends on a platform.
     #[arg(long, value_enum, default_value_t)]
     mode: Mode,
-}
-
-/// Where it looks for idle CPUs; `auto` depends on a platform.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-enum Mode {
-    #[default]
-    Near,
-    Performance,
-    Powersave,
-}
-
-impl From<Mode> for threadwise_policy::Mode {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Near => Self::Near,
-            Mode::Performance => Self::Performance,
-            Mode::Powersave => Self::Powersave,
-        }
-    }
 }
 
 impl Ours {
@@ -580,18 +562,16 @@ fn world_with(
         return Ok(known.world_drawn(machine, costs, Tunables::default(), seed));
     };
     let tunables = ours.tunables.tunables();
-    let mode = ours.mode.into();
-    if ours.machine.is_some() {
-        let costs = change(Known::Threadwise.costs_in_lab(mips, &capacities));
-        let told = |kernel: &mut _| Threadwise::told(kernel, tunables).with_mode(mode);
-        return Ok(World::new(machine, costs, told));
-    }
-    let costs = change(Known::Threadwise.costs_in_lab(mips, &[]));
-    let untold = |kernel: &mut _| {
-        let ours = Threadwise::new(kernel, tunables).untold_of_speeds();
-        ours.with_mode(mode)
-    };
-    Ok(World::new(machine, costs, untold))
+    let is_told = ours.machine.is_some();
+    let known = if is_told { &capacities[..] } else { &[] };
+    let costs = change(Known::Threadwise.costs_in_lab(mips, known));
+    Ok(World::new(machine, costs, |kernel| {
+        let made = match is_told {
+            true => Threadwise::told(kernel, tunables),
+            false => Threadwise::new(kernel, tunables).untold_of_speeds(),
+        };
+        made.with_mode(ours.mode)
+    }))
 }
 
 fn simulated(

@@ -135,7 +135,7 @@ static s32 claim_spot(const struct task_struct *p, s32 prev)
 		nr_others--;
 	idle = scx_bpf_get_idle_cpumask();
 	count_busy(tally, prev, idle);
-	find_spot(p, prev, nr_others ? home_of(known, nr_others + 1) : 0, idle, tally);
+	find_spot(p, prev, home_of(known, nr_others + 1), idle, tally);
 	scx_bpf_put_idle_cpumask(idle);
 	if (tally->best < 0 || !scx_bpf_test_and_clear_cpu_idle(tally->best))
 		return -1;

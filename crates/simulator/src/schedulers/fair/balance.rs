@@ -68,6 +68,17 @@ impl IdleBalance {
     }
 }
 
+/// What runs behind a last-level cache and may run on this CPU, and where it does.
+fn running_for(
+    kernel: &Kernel,
+    llc: usize,
+    to: CpuIndex,
+) -> impl Iterator<Item = (CpuIndex, TaskIndex)> + '_ {
+    let running = kernel.domains.cpus_of(llc).iter();
+    let running = running.filter_map(|&cpu| Some((cpu, kernel.cpus[cpu].running?)));
+    running.filter(move |&(_, task)| kernel.may_run(task, to))
+}
+
 impl Fair {
     /// The queue with the most tasks, of these CPUs, of which one may come here, and that one.
     fn busiest(
@@ -176,10 +187,7 @@ impl Fair {
             core.filter(|&&cpu| !kernel.is_idle(cpu)).count() > 1
         };
         let waits = cpus.iter().any(|&cpu| !self.queues[cpu].waiting.is_empty());
-        let leaver = cpus
-            .iter()
-            .filter_map(|&cpu| Some((cpu, kernel.cpus[cpu].running?)))
-            .find(|&(cpu, task)| !waits && is_crowded(cpu) && kernel.may_run(task, to));
+        let leaver = running_for(kernel, llc, to).find(|&(cpu, _)| !waits && is_crowded(cpu));
         if self.idle_balance.cores[to].has_failed(leaver.is_some()) {
             self.send_away(kernel, leaver, to);
         }
@@ -215,10 +223,7 @@ impl Fair {
             }
             return;
         }
-        let leaver = kernel.domains.cpus_of(from).iter();
-        let leaver = leaver
-            .filter_map(|&cpu| Some((cpu, kernel.cpus[cpu].running?)))
-            .find(|&(_, task)| is_ahead && kernel.may_run(task, to));
+        let leaver = running_for(kernel, from, to).next().filter(|_| is_ahead);
         if self.idle_balance.caches[to].has_failed(leaver.is_some()) {
             self.send_away(kernel, leaver, to);
         }

@@ -107,9 +107,7 @@ impl Threadwise {
         // Here it is counted after this, in the kernel before.
         let nr_others = self.nr_ready_of(kernel, program);
         let tally = Tally::of(kernel, prev);
-        let home = self
-            .home_of(kernel, program, nr_others + 1)
-            .filter(|_| nr_others > 0);
+        let home = self.home_of(kernel, program, nr_others + 1);
         let (_, best) = self.find_spot(kernel, task, prev, home, &tally)?;
         if !kernel.claim_idle(best) {
             return None;
