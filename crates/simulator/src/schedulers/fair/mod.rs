@@ -4,17 +4,18 @@
 //! Modelled: a queue for each CPU, virtual deadlines with eligibility by lag, protection of who runs until its slice is
 //! used (RUN_TO_PARITY), which ends it to the microsecond (HRTICK, on by default in Linux 7.2), lag kept over sleep,
 //! wake-ups onto the CPU that a task ran on or an idle one behind the same last-level cache, of an idle core first where it
-//! knows of cores, new tasks to the cache with the most idle CPUs, and balancing ([`balance`]). Domains are last-level caches
-//! and the machine. Not modelled: groups, NUMA nodes, capacities, balancing by busy CPUs, the
-//! cache-aware scheduling of Linux 7.2 (CONFIG_SCHED_CACHE), wake-ups near the waker (`wake_affine()`), and
-//! delayed dequeue.
+//! knows of cores, new tasks to the cache with the most idle CPUs, and balancing by CPUs that are or go idle ([`balance`]) and
+//! by busy ones ([`busy`]). Domains are cores, last-level caches and the machine. Not modelled: groups, NUMA nodes, capacities,
+//! the cache-aware scheduling of Linux 7.2 (CONFIG_SCHED_CACHE), wake-ups near the waker (`wake_affine()`), and delayed dequeue.
 
 mod balance;
+mod busy;
 mod utilization;
 
 use std::cmp::Reverse;
 
 use self::balance::IdleBalance;
+use self::busy::BusyBalance;
 use self::utilization::Utilization;
 use crate::Ns;
 use crate::idle::Idle;
@@ -54,6 +55,7 @@ pub struct Fair {
     entities: Vec<Entity>,
     queues: Vec<RunQueue>,
     idle_balance: IdleBalance,
+    busy_balance: BusyBalance,
     slice_ns: Ns,
     tick_ns: Ns,
 }
@@ -66,6 +68,7 @@ impl Fair {
             entities: Vec::new(),
             queues: vec![RunQueue::default(); nr],
             idle_balance: IdleBalance::new(nr),
+            busy_balance: BusyBalance::new(nr),
             slice_ns: BASE_SLICE_NS * u64::from(1 + nr.min(8).ilog2()),
             tick_ns: kernel.costs.tick_period_ns,
         }
@@ -305,6 +308,7 @@ impl Scheduler for Fair {
         };
         self.charge(kernel, running);
         self.kick_idle_balance(kernel, cpu);
+        self.balance_busy(kernel, cpu);
         if self.queues[cpu].waiting.is_empty() {
             return;
         }
