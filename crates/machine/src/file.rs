@@ -67,6 +67,14 @@ struct LabEntry {
 }
 
 impl Machine {
+    /// Reads the text of a machine file; `place` names it in errors.
+    ///
+    /// # Errors
+    /// [`Error::MachineFile`] with line and key.
+    pub fn from_toml(text: &str, place: &str) -> Result<Machine, Error> {
+        parse(text, place)
+    }
+
     /// Reads a machine file. The files in `machines/` are examples.
     ///
     /// # Errors
@@ -91,7 +99,7 @@ impl Machine {
             ));
         }
         match String::from_utf8(bytes) {
-            Ok(text) => parse(&text, &place),
+            Ok(text) => Self::from_toml(&text, &place),
             Err(error) => {
                 let good = error.utf8_error().valid_up_to();
                 let line = 1 + error.as_bytes()[..good]
@@ -104,8 +112,7 @@ impl Machine {
     }
 }
 
-/// Reads the text of a machine file; `place` names it in errors.
-pub(crate) fn parse(text: &str, place: &str) -> Result<Machine, Error> {
+fn parse(text: &str, place: &str) -> Result<Machine, Error> {
     let at = |span: Range<usize>, key: &str, problem: String| {
         fail(place, line_of(text, span.start), Some(key), problem)
     };
@@ -242,13 +249,15 @@ mod tests {
 
     fn refuse(from: &str, to: &str, expected: &str) {
         assert!(GOOD.contains(from), "{from}");
-        let error = parse(&GOOD.replace(from, to), "m.toml").unwrap_err().to_string();
+        let error = Machine::from_toml(&GOOD.replace(from, to), "m.toml")
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with(expected), "{error}");
     }
 
     #[test]
     fn a_good_file() {
-        let machine = parse(GOOD, "m.toml").unwrap();
+        let machine = Machine::from_toml(GOOD, "m.toml").unwrap();
         assert_eq!(
             (
                 machine.name(),
@@ -262,7 +271,7 @@ mod tests {
             2 * 1024 + 6 * 512
         );
         assert_eq!(machine.capacity_source(), CapacitySource::MachineFile);
-        let plain = parse("name = \"p\"\ntopology = \"core:2\"\n", "p.toml").unwrap();
+        let plain = Machine::from_toml("name = \"p\"\ntopology = \"core:2\"\n", "p.toml").unwrap();
         assert_eq!(
             (plain.capacity_source(), plain.lab()),
             (CapacitySource::Assumed, None)

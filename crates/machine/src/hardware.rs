@@ -261,7 +261,7 @@ fn power(entry: &PowerEntry, at: &impl Fn(Range<usize>, &str, String) -> Error) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::parse;
+    use crate::Machine;
 
     const GOOD: &str = "name = \"m\"\ntopology = \"package:2 l2:1(size=4MB) core:2 pipe:2 pu:2\"\n\
                         [[sharing]]\nlevel = \"pipe\"\ngain_percent = 10\n\
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn all_keys() {
-        let machine = parse(GOOD, "m.toml").unwrap();
+        let machine = Machine::from_toml(GOOD, "m.toml").unwrap();
         let hardware = machine.hardware();
         assert_eq!(
             *hardware,
@@ -295,7 +295,7 @@ mod tests {
             }
         );
         assert!(!hardware.is_unknown());
-        let plain = parse("name = \"p\"\ntopology = \"core:2\"\n", "p.toml").unwrap();
+        let plain = Machine::from_toml("name = \"p\"\ntopology = \"core:2\"\n", "p.toml").unwrap();
         assert!(plain.hardware().is_unknown());
     }
 
@@ -369,7 +369,9 @@ mod tests {
             ),
         ] {
             assert!(GOOD.contains(from), "{from}");
-            let error = parse(&GOOD.replace(from, to), "m.toml").unwrap_err().to_string();
+            let error = Machine::from_toml(&GOOD.replace(from, to), "m.toml")
+                .unwrap_err()
+                .to_string();
             assert!(error.starts_with(expected), "{error}");
         }
     }

@@ -206,6 +206,18 @@ impl Machine {
         &self.caches
     }
 
+    /// The size in bytes of each last-level cache, where it is known.
+    pub fn llc_bytes(&self) -> Vec<Option<u64>> {
+        let llcs = self.level(names::LLC).map_or(&[][..], Level::groups);
+        let last = |llc: &crate::level::Group| {
+            let holds =
+                |cache: &&Cache| cache.kind != CacheKind::Instruction && cache.cpus.contains(&llc.cpus[0]);
+            let caches = self.caches.iter().filter(holds);
+            caches.max_by_key(|cache| cache.level)?.size_bytes
+        };
+        llcs.iter().map(last).collect()
+    }
+
     /// Where the capacities were taken from.
     pub fn capacity_source(&self) -> CapacitySource {
         self.capacity_source

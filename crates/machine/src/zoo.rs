@@ -2,7 +2,6 @@
 //! The machine files that are built in, so that an installed program has them.
 
 use crate::error::Error;
-use crate::file;
 use crate::machine::Machine;
 
 macro_rules! zoo {
@@ -38,7 +37,7 @@ pub struct ZooEntry {
 pub fn list_zoo() -> Result<Vec<ZooEntry>, Error> {
     ZOO.iter()
         .map(|(name, text)| {
-            let machine = file::parse(text, &format!("zoo/{name}.toml"))?;
+            let machine = Machine::from_toml(text, &format!("zoo/{name}.toml"))?;
             Ok(ZooEntry {
                 name: machine.name,
                 description: machine.description,
@@ -50,7 +49,7 @@ pub fn list_zoo() -> Result<Vec<ZooEntry>, Error> {
 /// The machine with this name; none when the zoo has no such file.
 pub(crate) fn find(name: &str) -> Option<Result<Machine, Error>> {
     let (_, text) = ZOO.iter().find(|(known, _)| *known == name)?;
-    Some(file::parse(text, &format!("zoo/{name}.toml")))
+    Some(Machine::from_toml(text, &format!("zoo/{name}.toml")))
 }
 
 /// The text of the file with this name; none when the zoo has no such file.

@@ -8,13 +8,14 @@
 //! The seeds are the files of this repository. Each input is made of one by some changes: bytes are flipped, cut, doubled,
 //! parts of another seed are spliced in, tokens (words, numbers, brackets) are exchanged for others of the seeds or for
 //! numbers at the limits. Time is the process's own CPU time, so one that is stopped goes on later where it was. What makes
-//! a parser panic, or makes an error that names no place where it should, is printed and written to a file, with the seed
-//! that repeats it.
+//! a parser panic or not end, or makes an error that names no place where it should, is printed and written to a file, with
+//! the seed that repeats it.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -28,7 +29,7 @@ use threadwise_simulator::programs::{Assumptions, play};
 use threadwise_workload::{Ratio, rtapp, trace};
 
 /// Damages files and has a parser read them.
-#[derive(Parser)]
+#[derive(Clone, Parser)]
 struct Options {
     /// The parser
     #[arg(value_enum)]
@@ -37,6 +38,10 @@ struct Options {
     /// How long, in seconds of CPU time
     #[arg(long, default_value_t = 60)]
     seconds: u64,
+
+    /// How long one input may take, in seconds of CPU time
+    #[arg(long, default_value_t = 20)]
+    patience: u64,
 
     /// Where the changes come from
     #[arg(long, default_value_t = 1)]
@@ -67,21 +72,21 @@ fn main() -> Result<ExitCode> {
     let options = Options::parse();
     let seeds = seeds(options.target)?;
     let dictionary = tokens(&seeds);
-    let scratch = std::env::temp_dir().join(format!("threadwise-fuzz-{}.toml", std::process::id()));
     let mut random = Random(Pcg64::new(u128::from(options.seed), 7));
     let (mut nr_inputs, mut nr_read) = (0u64, 0u64);
     let mut errors: BTreeMap<String, u64> = BTreeMap::new();
+    let current = watched(&options);
     while cpu_time()? < Duration::from_secs(options.seconds) {
         let input = damaged(&mut random, &seeds, &dictionary);
         nr_inputs += 1;
-        match catch_unwind(AssertUnwindSafe(|| read(options.target, &input, &scratch))) {
+        *current.lock().expect("nobody panics with it") = (nr_inputs, input.clone());
+        match catch_unwind(AssertUnwindSafe(|| read(options.target, &input))) {
             Ok(Outcome::Read) => nr_read += 1,
             Ok(Outcome::Refused(message)) => *errors.entry(kind(&message)).or_default() += 1,
             Ok(Outcome::Bad(message)) => return found(&options, &input, nr_inputs, &message),
             Err(_) => return found(&options, &input, nr_inputs, "a panic, see above"),
         }
     }
-    std::fs::remove_file(&scratch).ok();
     println!(
         "{:?}: {nr_inputs} inputs in {} s of CPU time, {nr_read} read, {} refused with {} kinds of errors, no panic",
         options.target,
@@ -96,6 +101,27 @@ fn cpu_time() -> Result<Duration> {
     let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)
         .context("cannot read the CPU time of this process")?;
     Ok(time.into())
+}
+
+/// The input that is being read, and its number. Who does not come to an end with it is ended, and it is written down.
+fn watched(options: &Options) -> Arc<Mutex<(u64, String)>> {
+    let current = Arc::new(Mutex::new((0, String::new())));
+    let (options, seen) = (options.clone(), Arc::clone(&current));
+    std::thread::spawn(move || -> Result<()> {
+        let mut since = (0, cpu_time()?);
+        loop {
+            std::thread::sleep(Duration::from_secs(1));
+            let (number, input) = seen.lock().expect("nobody panics with it").clone();
+            let now = cpu_time()?;
+            if number != since.0 {
+                since = (number, now);
+            } else if now - since.1 > Duration::from_secs(options.patience) {
+                found(&options, &input, number, "it does not end")?;
+                std::process::exit(1);
+            }
+        }
+    });
+    current
 }
 
 fn found(options: &Options, input: &str, number: u64, what: &str) -> Result<ExitCode> {
@@ -136,7 +162,7 @@ fn by<T, E: std::fmt::Display>(result: Result<T, E>) -> Outcome {
     }
 }
 
-fn read(target: Target, input: &str, scratch: &Path) -> Outcome {
+fn read(target: Target, input: &str) -> Outcome {
     match target {
         Target::Rtapp => match rtapp::File::parse(input) {
             Ok(file) => by(play(&file, &Assumptions::of_server(4))),
@@ -146,10 +172,7 @@ fn read(target: Target, input: &str, scratch: &Path) -> Outcome {
             Ok(_) => Outcome::Read,
             Err(error) => refused(error.line, input, error.what),
         },
-        Target::Machine => match std::fs::write(scratch, input) {
-            Ok(()) => by(Machine::from_file(scratch)),
-            Err(error) => Outcome::Bad(format!("cannot write {}: {error}", scratch.display())),
-        },
+        Target::Machine => by(Machine::from_toml(input, "fuzz.toml")),
         Target::Synthetic => by(Machine::from_synthetic(input)),
         Target::Experiment => by(Experiment::from_toml(input, Path::new("fuzz.toml"))),
         Target::Ratio => by(input.parse::<Ratio>()),
