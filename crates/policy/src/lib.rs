@@ -7,9 +7,11 @@
 
 mod cgroup;
 mod options;
+mod pairing;
 
 pub use cgroup::{Cgroup, cgroup_ready_ns};
 pub use options::TunableOptions;
+pub use pairing::{Counts, Need, Pair, PairingBy, pairing_every_ns, pairing_gap_ns};
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

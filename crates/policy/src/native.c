@@ -2,6 +2,7 @@
 /* The policy's functions as symbols. They are static inline in their headers, for BPF's sake. */
 #include "../../../policy/cgroup.h"
 #include "../../../policy/order.h"
+#include "../../../policy/pairing.h"
 #include "../../../policy/smt.h"
 #include "../../../policy/speed.h"
 #include "../../../policy/spread.h"
@@ -12,6 +13,8 @@ _Static_assert(sizeof(struct tw_task) == 16, "crates/policy/src/lib.rs has the s
 _Static_assert(sizeof(struct tw_run) == 32, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_seat) == 5, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_spot) == 16, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_need) == 24, "crates/policy/src/pairing.rs has the same layout");
+_Static_assert(sizeof(struct tw_pair) == 24, "crates/policy/src/pairing.rs has the same layout");
 _Static_assert(sizeof(struct tw_place) == 12, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_cgroup) == 48, "crates/policy/src/cgroup.rs has the same layout");
 
@@ -115,6 +118,31 @@ u32 tw_native_leaves_spot(u32 own_rank, u32 rank)
 u32 tw_native_fits_llc(u32 nr_ready, u32 nr_cores)
 {
 	return tw_fits_llc(nr_ready, nr_cores);
+}
+
+void tw_native_note_counts(struct tw_need *need, const struct tw_counts *counts)
+{
+	tw_note_counts(need, counts);
+}
+
+u32 tw_native_need_of_resident(u64 resident_bytes, u64 cache_bytes, u32 nr_ready)
+{
+	return tw_need_of_resident(resident_bytes, cache_bytes, nr_ready);
+}
+
+u64 tw_native_pairing_gain(const struct tw_pair *pair)
+{
+	return tw_pairing_gain(pair);
+}
+
+u64 tw_native_pairing_every_ns(void)
+{
+	return TW_PAIRING_EVERY_NS;
+}
+
+u64 tw_native_pairing_gap_ns(void)
+{
+	return TW_PAIRING_GAP_NS;
 }
 
 u32 tw_native_leaves_seat_for(u32 class, u32 shared, u32 beside_serial)

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use libbpf_rs::skel::OpenSkel;
 use scx_utils::compat;
 use threadwise_machine::Machine;
+use threadwise_policy::PairingBy;
 use tracing::info;
 
 use crate::bpf_intf;
@@ -16,19 +17,21 @@ use crate::cgroups;
 use crate::cores::Cores;
 use crate::mode::{Domains, Mode};
 use crate::options::{Fault, Options};
+use crate::pairing::Pairing;
 use crate::record;
 use crate::speeds::Speeds;
 
 /// The log level at which the verifier says how much it looked at, and nothing else (BPF_LOG_STATS of the kernel).
 const VERIFIER_STATISTICS: u32 = 4;
 
-/// Makes the BPF program do what the options ask for, on this machine, whose thread ids are below `nr_groups`.
-pub fn configure(skel: &mut OpenBpfSkel<'_>, options: &Options, nr_groups: u32) -> Result<()> {
+/// Makes the BPF program do what the options ask for, on this machine, whose thread ids are below `nr_groups`; and how that
+/// pairs tasks.
+pub fn configure(skel: &mut OpenBpfSkel<'_>, options: &Options, nr_groups: u32) -> Result<Pairing> {
     choose_programs(skel, options);
     let rodata = rodata(skel)?;
     rodata.fault = number_of(options.inject_fault);
     tell_tunables(&mut rodata.tunables, options);
-    tell_machine(rodata, options)?;
+    let pairing = tell_machine(rodata, options)?;
     rodata.partial = options.partial;
     rodata.has_cgroups = !options.ignore_cgroups && cgroups::are_told_of()?;
     rodata.recording = options.record.is_some();
@@ -36,7 +39,11 @@ pub fn configure(skel: &mut OpenBpfSkel<'_>, options: &Options, nr_groups: u32) 
         cgroups::leave_out(skel);
     }
     set_flags(skel)?;
-    size_maps(skel, options, nr_groups)
+    size_maps(skel, options, nr_groups)?;
+    if !matches!(pairing, Pairing::Counters { .. }) {
+        skel.progs.threadwise_note_runtime.set_autoload(false);
+    }
+    Ok(pairing)
 }
 
 /// The program's constants.
@@ -92,8 +99,8 @@ fn tell_tunables(told: &mut types::tw_tunables, options: &Options) {
     };
 }
 
-/// Which CPUs there are, how fast they are, and what they share, as far as that is asked for.
-fn tell_machine(rodata: &mut types::rodata, options: &Options) -> Result<()> {
+/// Which CPUs there are, how fast they are, and what they share, as far as that is asked for; and how that pairs tasks.
+fn tell_machine(rodata: &mut types::rodata, options: &Options) -> Result<Pairing> {
     rodata.nr_cpus = u32::try_from(*scx_utils::NR_CPU_IDS)?;
     ensure!(
         rodata.nr_cpus <= bpf_intf::tw_limits_TW_MAX_CPUS,
@@ -122,7 +129,13 @@ fn tell_machine(rodata: &mut types::rodata, options: &Options) -> Result<()> {
     for (slot, cpu) in rodata.faster_cpus.iter_mut().zip(&speeds.faster) {
         *slot = *cpu;
     }
-    Ok(())
+    // Fast CPUs exchange tasks by their own rule.
+    let pairs = rodata.has_mode && machine.nr_llcs() > 1 && speeds.faster.is_empty();
+    let pairing = Pairing::of(if pairs { options.pairing } else { PairingBy::Off }, &machine)?;
+    rodata.pairing = pairing.number();
+    rodata.llc_bytes = pairing.llc_bytes();
+    rodata.lines_per_miss = pairing.lines_per_miss();
+    Ok(pairing)
 }
 
 fn set_flags(skel: &mut OpenBpfSkel<'_>) -> Result<()> {

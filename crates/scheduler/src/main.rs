@@ -13,6 +13,7 @@ mod configure;
 mod cores;
 mod mode;
 mod options;
+mod pairing;
 mod programs;
 mod record;
 mod scheduler;

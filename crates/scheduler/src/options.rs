@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
-use threadwise_policy::TunableOptions;
+use threadwise_policy::{PairingBy, TunableOptions};
 
 use crate::bpf_intf::tw_limits_TW_MAX_PROGRAMS;
 use crate::mode::Mode;
@@ -50,6 +50,11 @@ pub struct Options {
     /// Where idle CPUs are looked for
     #[arg(long, value_enum, default_value_t)]
     pub mode: Mode,
+
+    /// With --mode performance, and where there are several last-level caches: by what tasks that need much of one are told
+    /// from those that need little, to be put beside them
+    #[arg(long, value_enum, default_value_t)]
+    pub pairing: PairingBy,
 
     /// Print statistics every so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]

@@ -21,6 +21,7 @@ use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::configure::{configure, rodata};
 use crate::mode::Mode;
 use crate::options::Options;
+use crate::pairing::Pairing;
 use crate::programs::{self, Programs};
 use crate::record::Recorder;
 use crate::stats::{self, Metrics, Snapshot};
@@ -71,6 +72,8 @@ pub struct Scheduler<'a> {
     stats: StatsServer<(), Snapshot>,
     /// The map of thread groups, by tgid.
     groups: Mmap,
+    /// The counters by which tasks are paired count while this is there.
+    _pairing: Pairing,
     /// The ring buffer of decisions, if they are recorded.
     recording: Option<RingBuffer<'static>>,
     /// When the platform's power profile was last looked at, if it decides.
@@ -87,7 +90,7 @@ impl<'a> Scheduler<'a> {
 
         // Read once: the map and its mapping must have the same size.
         let nr_groups = pid_max()?;
-        configure(&mut skel, options, nr_groups)?;
+        let pairing = configure(&mut skel, options, nr_groups)?;
         if options.mode != Mode::Near {
             skel.maps.bss_data.as_mut().context(NO_BSS)?.mode = options.mode.number()?;
         }
@@ -98,6 +101,7 @@ impl<'a> Scheduler<'a> {
             .transpose()?;
 
         let mut skel = scx_ops_load!(skel, threadwise_ops, uei)?;
+        pairing.install(&skel.maps.instruction_counters, &skel.maps.miss_counters)?;
         let recording = recorder
             .map(|recorder| recorder.read(&skel.maps.decisions))
             .transpose()?;
@@ -117,6 +121,7 @@ impl<'a> Scheduler<'a> {
             link,
             stats,
             groups,
+            _pairing: pairing,
             recording,
             profile_seen: (options.mode == Mode::Auto).then(Instant::now),
         })
@@ -232,6 +237,7 @@ impl<'a> Scheduler<'a> {
             rebalanced: sum(bpf_intf::tw_stat_TW_STAT_REBALANCED),
             kept: sum(bpf_intf::tw_stat_TW_STAT_KEPT),
             handovers: sum(bpf_intf::tw_stat_TW_STAT_HANDOVERS),
+            paired: sum(bpf_intf::tw_stat_TW_STAT_PAIRED),
             moved_up: sum(bpf_intf::tw_stat_TW_STAT_MOVED_UP),
             ready,
             parallel_programs,

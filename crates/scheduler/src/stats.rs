@@ -64,6 +64,9 @@ pub struct Metrics {
     /// Times that a parallel program became the senior one.
     #[stat(desc = "Times that a parallel program became the senior one")]
     pub handovers: u64,
+    /// Times that tasks behind different last-level caches were to change places.
+    #[stat(desc = "Tasks that changed places to even out what last-level caches have to hold")]
+    pub paired: u64,
     /// Ready tasks at this moment, as the thread groups count them.
     #[stat(
         desc = "Ready threads now of programs with more threads than --serial-threshold; others are not counted"
@@ -89,7 +92,7 @@ impl Metrics {
     fn format_text<W: Write>(&self, w: &mut W) -> Result<()> {
         writeln!(
             w,
-            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} kept {:6} moved up {:5} handovers {:4}",
+            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} kept {:6} moved up {:5} handovers {:4} paired {:3}",
             self.ready,
             self.parallel_programs,
             self.queued,
@@ -100,7 +103,8 @@ impl Metrics {
             self.rebalanced,
             self.kept,
             self.moved_up,
-            self.handovers
+            self.handovers,
+            self.paired
         )?;
         programs::write_table(&self.programs, w)
     }
@@ -125,6 +129,7 @@ impl Metrics {
             kept: self.kept - earlier.kept,
             moved_up: self.moved_up - earlier.moved_up,
             handovers: self.handovers - earlier.handovers,
+            paired: self.paired - earlier.paired,
             ready: self.ready,
             parallel_programs: self.parallel_programs,
             elapsed_us: 0,

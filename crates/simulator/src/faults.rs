@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What goes wrong on real machines, by chance and from a seed: late kicks and timers, CPUs that change their speed, come
-//! and go, affinities that change under whoever waits or runs, and storms of short threads.
+//! and go, affinities that change under whoever waits or runs, samples of hardware counters that are lost, and storms of
+//! short threads.
 //!
-//! Each kind has a generator of its own, so that a world without one of them has the others as before. Lost samples of
-//! hardware counters are not among them: no decision uses counters yet.
+//! Each kind has a generator of its own, so that a world without one of them has the others as before.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
@@ -25,6 +25,8 @@ pub struct Faults {
     pub late_kick_ns: Ns,
     /// The scheduler's timer is late by up to this.
     pub timer_jitter_ns: Ns,
+    /// One of so many samples of hardware counters is lost.
+    pub lost_sample_in: u64,
     /// The mean time between changes of a CPU's speed, to between an eighth of its capacity and all of it.
     pub speed_every_ns: Ns,
     /// The mean time between CPUs that go offline or come back; one stays.
@@ -73,11 +75,12 @@ impl Dice {
     }
 }
 
-/// How late kicks and timers are.
+/// How late kicks and timers are, and which samples are lost.
 pub(crate) struct Delays {
     faults: Faults,
     kicks: Dice,
     timers: Dice,
+    samples: Dice,
 }
 
 impl Delays {
@@ -93,6 +96,11 @@ impl Delays {
             0 => 0,
             most => self.timers.below(most + 1),
         }
+    }
+
+    pub(crate) fn loses_sample(&mut self) -> bool {
+        let one_in = self.faults.lost_sample_in;
+        one_in > 0 && self.samples.one_in(one_in)
     }
 }
 
@@ -118,12 +126,14 @@ impl World {
     /// Has things go wrong from now on.
     pub fn inject(&mut self, faults: Faults) {
         let stream = |nr: u64| Dice::new(faults.seed, nr);
-        self.kernel.delays = (faults.late_kick_ns + faults.timer_jitter_ns > 0).then(|| {
-            let (kicks, timers) = (stream(8), stream(9));
+        let disturbs = faults.late_kick_ns + faults.timer_jitter_ns + faults.lost_sample_in > 0;
+        self.kernel.delays = disturbs.then(|| {
+            let (kicks, timers, samples) = (stream(8), stream(9), stream(10));
             Box::new(Delays {
                 faults,
                 kicks,
                 timers,
+                samples,
             })
         });
         self.injector = Some(Box::new(Injector {

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use threadwise_machine::Machine;
+use threadwise_policy::Counts;
 
 use crate::Ns;
 use crate::costs::Costs;
@@ -99,6 +100,8 @@ pub struct Task {
     /// Since when it waits.
     pub waits_since: Ns,
     pub(crate) memory: Memory,
+    /// What its hardware counters have counted since they were last asked.
+    pub(crate) counted: Counts,
     /// The last-level cache behind which it ran last.
     pub(crate) filled_llc: Option<usize>,
     /// Until when its CPU still switches away from it (`on_cpu`).
@@ -136,6 +139,8 @@ pub struct Cpu {
     pub(crate) progress_from: Ns,
     /// How much of it a nanosecond makes, beside those that run elsewhere.
     pub(crate) rate: Rate,
+    /// The share of its accesses to the last-level cache that miss, `RATE_ONE` for all.
+    pub(crate) miss: u64,
     pub(crate) generation: u32,
     pub(crate) is_ticking: bool,
     /// When it looks for what to run because it was asked to.
@@ -197,6 +202,7 @@ impl Kernel {
             local: VecDeque::new(),
             progress_from: 0,
             rate: rate_of(cpu.capacity),
+            miss: 0,
             generation: 0,
             is_ticking: false,
             kicked_for: None,
@@ -226,6 +232,30 @@ impl Kernel {
         if let Some(happenings) = &mut self.happenings {
             happenings.push((self.now, happening));
         }
+    }
+
+    /// What a task's hardware counters have counted since they were last asked: an instruction for each nanosecond of work on
+    /// the fastest CPU, and misses of the last-level cache. Nothing, if the sample is lost.
+    pub fn sample(&mut self, task: TaskIndex) -> Counts {
+        let counted = std::mem::take(&mut self.tasks[task].counted);
+        let is_lost = self.delays.as_mut().is_some_and(|delays| delays.loses_sample());
+        if is_lost { Counts::default() } else { counted }
+    }
+
+    /// The resident set of a task's program, as far as that says how it uses memory, in bytes.
+    pub fn resident_bytes(&self, task: TaskIndex) -> u64 {
+        let Task { program, memory, .. } = self.tasks[task];
+        let sets = if memory.is_shared {
+            1
+        } else {
+            u64::from(self.nr_threads[program])
+        };
+        memory.working_set_bytes.saturating_mul(sets)
+    }
+
+    /// The size of a last-level cache, in bytes, where it is known.
+    pub fn cache_bytes(&self, llc: usize) -> Option<u64> {
+        self.hardware.cache_bytes(llc)
     }
 
     /// A task was put before others, on this CPU, for timelines to show.
@@ -514,8 +544,10 @@ impl Kernel {
             let progress = (self.now - state.progress_from) * state.pace();
             let progress = progress.min(task.left);
             task.left -= progress;
+            task.counted.instructions += progress / RATE_ONE;
             if task.doing == Doing::Compute {
                 task.done += progress;
+                task.counted.misses += misses(progress, task.memory, state.miss);
             }
             state.progress_from = self.now;
         }
@@ -566,6 +598,7 @@ impl Kernel {
             return;
         }
         let changed = self.hardware.occupy(cpu, self.occupant(cpu), self.now);
+        self.cpus[cpu].miss = self.hardware.miss(cpu);
         for &(other, rate) in &changed {
             if other == cpu {
                 self.cpus[cpu].rate = rate;
@@ -573,6 +606,7 @@ impl Kernel {
             }
             self.account(other);
             self.cpus[other].rate = rate;
+            self.cpus[other].miss = self.hardware.miss(other);
             self.expect_done(other);
         }
         self.hardware.done_with(changed);
@@ -592,6 +626,12 @@ impl Kernel {
         let generation = state.generation;
         self.events.add(at, Event::Done { cpu, generation });
     }
+}
+
+/// How often a task missed the last-level cache while it did so much work, of whose accesses this share misses.
+fn misses(progress: Work, memory: Memory, miss: u64) -> u64 {
+    let accesses = u128::from(progress) * u128::from(memory.accesses_per_us) / 1000;
+    (accesses * u128::from(miss) / u128::from(RATE_ONE * RATE_ONE)) as u64
 }
 
 /// For each CPU those of its core, by index.

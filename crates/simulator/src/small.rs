@@ -6,13 +6,14 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use threadwise_machine::Machine;
-use threadwise_policy::{Mode, Tunables};
+use threadwise_policy::{Mode, PairingBy, Tunables};
 use threadwise_workload::Ratio;
 use threadwise_workload::synthetic::Wait;
 
 use crate::check::Checker;
 use crate::faults::{Dice, Faults};
 use crate::kernel::CpuIndex;
+use crate::program::Memory;
 use crate::schedulers::Known;
 use crate::synthetic::Synthetic;
 use crate::world::Outcome;
@@ -20,6 +21,8 @@ use crate::{Ns, world::World};
 
 const MS: Ns = 1_000_000;
 const UNIT_NS: Ns = 1_000;
+/// Of each last-level cache.
+const LLC_BYTES: u64 = 1 << 20;
 /// The most tasks at the start; storms bring more.
 const MAX_TASKS: u64 = 8;
 
@@ -36,6 +39,8 @@ pub struct SmallWorld {
     pub packages: usize,
     /// Where our scheduler looks for idle CPUs.
     pub mode: Mode,
+    /// By what it pairs tasks behind caches.
+    pub pairing: PairingBy,
     /// The rate of the kernel's own work.
     pub mips: u32,
     /// Our scheduler's times that bound a wait are divided by this, so that short worlds see them end.
@@ -63,6 +68,8 @@ pub struct SmallProgram {
     pub bound_to: Option<CpuIndex>,
     /// How threads wait.
     pub wait: Wait,
+    /// How they use memory. If nobody does, the machine has none.
+    pub memory: Memory,
     /// Of its phases.
     pub seed: u64,
 }
@@ -85,6 +92,7 @@ impl SmallWorld {
             threads_per_core,
             packages: 1,
             mode: Mode::Near,
+            pairing: PairingBy::Off,
             mips: 15 + dice.below(500) as u32,
             haste: if is_long { 16 } else { 1 + dice.below(8) },
             programs: Vec::new(),
@@ -100,7 +108,24 @@ impl SmallWorld {
         world.faults = draw_faults(&mut dice, end_ns);
         world.packages = 1 + usize::from(nr_cpus == 4 && dice.one_in(2));
         world.mode = [Mode::Near, Mode::Near, Mode::Performance, Mode::Powersave][dice.below(4) as usize];
+        world.draw_memory(&mut dice);
         world
+    }
+
+    /// Half of the worlds have caches, and programs that use them.
+    fn draw_memory(&mut self, dice: &mut Dice) {
+        if dice.one_in(2) {
+            return;
+        }
+        self.pairing = [PairingBy::Counters, PairingBy::Resident][dice.below(2) as usize];
+        self.faults.lost_sample_in = dice.below(4);
+        for program in &mut self.programs {
+            program.memory = Memory {
+                working_set_bytes: LLC_BYTES >> dice.below(6),
+                accesses_per_us: [0, 2, 20][dice.below(3) as usize],
+                is_shared: dice.one_in(2),
+            };
+        }
     }
 
     /// Plays it with all checkers on.
@@ -119,14 +144,26 @@ impl SmallWorld {
     fn build(&self) -> Result<World, String> {
         let cores = self.capacities.len() / self.threads_per_core;
         let (packages, threads) = (self.packages, self.threads_per_core);
-        let spec = format!("package:{packages} core:{} pu:{threads}", cores / packages);
-        let machine = Machine::load(&spec).map_err(|error| error.to_string())?;
+        let cores = cores / packages;
+        let uses_memory = self
+            .programs
+            .iter()
+            .any(|program| program.memory.accesses_per_us > 0);
+        let machine = if uses_memory {
+            let topology = format!("package:{packages} l2:1(size={LLC_BYTES}B) core:{cores} pu:{threads}");
+            let memory = "memory = { latency_ns = 100, bandwidth_mb_s = 2000 }";
+            let text = format!("name = \"small\"\ntopology = \"{topology}\"\n{memory}\n");
+            Machine::from_toml(&text, "a small world")
+        } else {
+            Machine::load(&format!("package:{packages} core:{cores} pu:{threads}"))
+        }
+        .map_err(|error| error.to_string())?;
         let mut world = self.scheduler.world_of(
             &machine,
             &self.capacities,
             self.scheduler.costs_in_lab(self.mips, &self.capacities),
             self.tunables(),
-            self.mode,
+            (self.mode, self.pairing),
         );
         world.check(self.checker());
         for program in &self.programs {
@@ -137,7 +174,8 @@ impl SmallWorld {
                 program.threads,
                 program.wait,
                 program.seed,
-            );
+            )
+            .with_memory(program.memory);
             world.start(Box::new(synthetic), program.weight, program.bound_to);
         }
         world.inject(self.faults);
@@ -226,6 +264,7 @@ impl SmallWorld {
         add(&|world| world.threads_per_core = 1);
         add(&|world| world.packages = 1);
         add(&|world| world.mode = Mode::Near);
+        add(&|world| world.pairing = PairingBy::Off);
         add(&|world| world.capacities.fill(1024));
         for index in 0..self.programs.len() {
             add(&|world| world.programs[index].threads = (world.programs[index].threads / 2).max(1));
@@ -233,17 +272,19 @@ impl SmallWorld {
             add(&|world| world.programs[index].bound_to = None);
             add(&|world| world.programs[index].weight = 100);
             add(&|world| world.programs[index].wait = Wait::Passive);
+            add(&|world| world.programs[index].memory = Memory::default());
         }
         worlds
     }
 }
 
 /// What of the faults can be left out.
-const FAULTS: [fn(&mut Faults) -> &mut Ns; 6] = [
+const FAULTS: [fn(&mut Faults) -> &mut u64; 7] = [
     |faults| &mut faults.storm_every_ns,
     |faults| &mut faults.hotplug_every_ns,
     |faults| &mut faults.affinity_every_ns,
     |faults| &mut faults.speed_every_ns,
+    |faults| &mut faults.lost_sample_in,
     |faults| &mut faults.late_kick_ns,
     |faults| &mut faults.timer_jitter_ns,
 ];
@@ -270,6 +311,7 @@ impl SmallProgram {
             } else {
                 Wait::Passive
             },
+            memory: Memory::default(),
             seed: dice.below(1 << 32),
         }
     }
@@ -281,6 +323,7 @@ fn draw_faults(dice: &mut Dice, end_ns: Ns) -> Faults {
         seed: dice.below(1 << 32),
         late_kick_ns: dice.below(2) * 500_000,
         timer_jitter_ns: dice.below(2) * 500_000,
+        lost_sample_in: 0,
         speed_every_ns: every(dice),
         hotplug_every_ns: every(dice),
         affinity_every_ns: every(dice),
@@ -306,9 +349,13 @@ fn message_of(panic: &(dyn Any + Send)) -> &str {
 
 impl fmt::Display for SmallWorld {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pairing = match self.pairing {
+            PairingBy::Off => String::new(),
+            by => format!(", pairing by {by:?}"),
+        };
         writeln!(
             f,
-            "{} ({:?}) on CPUs of capacity {:?}, {} a core, {} packages, {} MIPS, {} ms, boosts and lags of 1/{}",
+            "{} ({:?}{pairing}) on CPUs of capacity {:?}, {} a core, {} packages, {} MIPS, {} ms, boosts and lags of 1/{}",
             self.scheduler.name(),
             self.mode,
             self.capacities,
@@ -326,9 +373,21 @@ impl fmt::Display for SmallWorld {
             let bound = program
                 .bound_to
                 .map_or_else(String::new, |cpu| format!(", bound to CPU {cpu}"));
+            let memory = match program.memory.accesses_per_us {
+                0 => String::new(),
+                accesses => format!(
+                    ", {} KiB {} read {accesses} times a us",
+                    program.memory.working_set_bytes >> 10,
+                    if program.memory.is_shared {
+                        "of all"
+                    } else {
+                        "of each"
+                    }
+                ),
+            };
             writeln!(
                 f,
-                "  a program of {} threads, {}, phases of {} us, weight {}{wait}{bound}, seed {}",
+                "  a program of {} threads, {}, phases of {} us, weight {}{wait}{bound}{memory}, seed {}",
                 program.threads, program.ratio, program.phase_units, program.weight, program.seed
             )?;
         }
@@ -341,6 +400,13 @@ impl fmt::Display for SmallWorld {
             ("an affinity changes every", faults.affinity_every_ns),
             ("short threads come every", faults.storm_every_ns),
         ];
+        if faults.lost_sample_in > 0 {
+            writeln!(
+                f,
+                "  one of {} samples of counters is lost",
+                faults.lost_sample_in
+            )?;
+        }
         for (what, ns) in rates.into_iter().filter(|&(_, ns)| ns > 0) {
             writeln!(f, "  {what} {} us (fault seed {})", ns / 1000, faults.seed)?;
         }

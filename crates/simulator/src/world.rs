@@ -7,6 +7,7 @@ use std::ops::Range;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 use threadwise_machine::Machine;
+use threadwise_policy::Counts;
 
 use crate::Ns;
 use crate::check::{Checker, Watch, sleepers_are_known};
@@ -222,6 +223,7 @@ impl World {
                 position: (0, 0),
                 direct: None,
                 memory: self.programs[index].memory(thread),
+                counted: Counts::default(),
                 filled_llc: None,
             });
             let task = self.kernel.tasks.len() - 1;

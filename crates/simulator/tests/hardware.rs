@@ -4,8 +4,9 @@
 
 use proptest::prelude::*;
 use threadwise_machine::Machine;
-use threadwise_policy::{Mode, Tunables};
+use threadwise_policy::{Mode, PairingBy, Tunables};
 use threadwise_simulator::check::Checker;
+use threadwise_simulator::faults::Faults;
 use threadwise_simulator::kernel::CpuIndex;
 use threadwise_simulator::schedulers::{Fair, RoundRobin, Threadwise};
 use threadwise_simulator::{Costs, Mechanism, Memory, Ns, Outcome, Program, Step, Synthetic, World};
@@ -288,6 +289,77 @@ fn modes_spread_tasks_over_packages_or_fill_one() {
             "{program:?}"
         );
     }
+}
+
+/// Programs of one thread that read so much memory each, in this order, on two packages of two cores with an L2 each: the CPUs on
+/// which they are in the end, and how often one changed its package after the first second.
+fn paired(pairing: PairingBy, sets_kib: &[u64], lost_sample_in: u64) -> (Vec<CpuIndex>, usize) {
+    let machine = machine("two-duals");
+    let mut world = World::new(&machine, Costs::of_lab(1000), |kernel| {
+        Threadwise::new(kernel, Tunables::default())
+            .with_mode(Mode::Performance)
+            .pairing_by(pairing)
+    });
+    world.record();
+    world.check(Checker {
+        idle_bound: 5 * MS,
+        wait_bound: SECOND,
+    });
+    for (seed, &kib) in sets_kib.iter().enumerate() {
+        let memory = Memory {
+            working_set_bytes: kib << 10,
+            accesses_per_us: if kib > 0 { 6 } else { 0 },
+            is_shared: false,
+        };
+        let program = Synthetic::new(
+            "inf:1".parse().unwrap(),
+            1_000_000,
+            1_000,
+            1,
+            Wait::Passive,
+            seed as u64,
+        );
+        world.start(Box::new(program.with_memory(memory)), 100, None);
+    }
+    world.inject(Faults {
+        seed: 1,
+        lost_sample_in,
+        until_ns: 4 * SECOND,
+        ..Faults::default()
+    });
+    world.run_until(3 * SECOND).unwrap();
+    let timeline = world.into_timeline();
+    let mut cpus = vec![0; sets_kib.len()];
+    let mut nr_moves = 0;
+    for run in timeline.runs() {
+        let last = std::mem::replace(&mut cpus[timeline.program_of(run.task)], run.cpu);
+        nr_moves += usize::from(run.from > SECOND && last / 2 != run.cpu / 2);
+    }
+    (cpus, nr_moves)
+}
+
+#[test]
+fn memory_heavy_tasks_go_beside_cpu_heavy_ones() {
+    let apart = |cpus: &[CpuIndex], one: usize, other: usize| cpus[one] / 2 != cpus[other] / 2;
+    // Spread by number, the first and the last come behind one cache.
+    let order = [3072, 0, 0, 3072];
+    let (cpus, _) = paired(PairingBy::Off, &order, 0);
+    assert!(!apart(&cpus, 0, 3), "{cpus:?}");
+    for (pairing, lost_sample_in) in [
+        (PairingBy::Auto, 0),
+        (PairingBy::Counters, 2),
+        (PairingBy::Resident, 0),
+    ] {
+        let (cpus, nr_moves) = paired(pairing, &order, lost_sample_in);
+        assert!(apart(&cpus, 0, 3) && apart(&cpus, 1, 2), "{pairing:?}: {cpus:?}");
+        assert_eq!(nr_moves, 0, "{pairing:?}: they stay");
+    }
+    // All samples are lost: nothing is known, and nothing is done.
+    let (cpus, nr_moves) = paired(PairingBy::Counters, &order, 1);
+    assert!(!apart(&cpus, 0, 3) && nr_moves == 0, "{cpus:?}");
+    // Three that need much, one of them more than a cache: the two that are together stay, whatever is done.
+    let (_, nr_moves) = paired(PairingBy::Counters, &[3072, 65_536, 0, 3072], 0);
+    assert!(nr_moves <= 4, "{nr_moves} moves in two seconds");
 }
 
 /// The work of a program of so many threads that are always parallel, in cores, for each of some seeds.

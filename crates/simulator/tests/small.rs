@@ -3,7 +3,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use threadwise_policy::Mode;
+use threadwise_policy::{Mode, PairingBy};
+use threadwise_simulator::Memory;
 use threadwise_simulator::faults::Faults;
 use threadwise_simulator::schedulers::{How, Known};
 use threadwise_simulator::small::{SmallProgram, SmallWorld};
@@ -69,6 +70,7 @@ fn who_goes_idle_while_a_kick_is_late_is_woken_by_the_next() {
         weight,
         bound_to,
         wait: Wait::Passive,
+        memory: Memory::default(),
         seed,
     };
     let world = SmallWorld {
@@ -77,6 +79,7 @@ fn who_goes_idle_while_a_kick_is_late_is_woken_by_the_next() {
         threads_per_core: 2,
         packages: 1,
         mode: Mode::Near,
+        pairing: PairingBy::Off,
         mips: 17,
         haste: 2,
         programs: vec![

@@ -73,6 +73,8 @@ pub struct Task {
     pub experiment: Experiment,
     /// What was measured before it was interrupted.
     pub earlier: Vec<Sample>,
+    /// The machine that it was measured on then, as it was modelled.
+    pub begun_on: Option<String>,
     /// Where it is recorded.
     pub recording: Recording,
 }
@@ -93,6 +95,7 @@ impl Options {
             return Ok(Task {
                 experiment: record.measurement.experiment,
                 earlier: record.measurement.samples,
+                begun_on: Some(record.measurement.machine),
                 recording: Recording {
                     store: Some(store),
                     manifest: record.manifest,
@@ -118,6 +121,7 @@ impl Options {
             },
             experiment,
             earlier: Vec::new(),
+            begun_on: None,
         })
     }
 

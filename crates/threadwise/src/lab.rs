@@ -206,6 +206,7 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
         experiment,
         earlier,
         mut recording,
+        ..
     } = options.experiment.task(release)?;
     if let Some(program) = experiment.memory_user() {
         bail!(

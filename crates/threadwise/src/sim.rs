@@ -16,7 +16,7 @@ use clap::Parser;
 use threadwise_lab::experiment::{Experiment, Scheduler, Synthetic};
 use threadwise_lab::run::{Label, Measurement, Sample, VERSION, asymmetry};
 use threadwise_machine::Machine;
-use threadwise_policy::{Mode, TunableOptions, Tunables};
+use threadwise_policy::{Mode, PairingBy, TunableOptions, Tunables};
 use threadwise_report::timeline as report;
 use threadwise_simulator::schedulers::{Known, Threadwise};
 use threadwise_simulator::timeline::Drawing;
@@ -70,11 +70,11 @@ pub struct RunOptions {
     pub experiment: experiment::Options,
 
     /// Model the machine without this
-    #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "resume")]
+    #[arg(long, value_enum, value_delimiter = ',')]
     without: Vec<Shared>,
 
     /// Last-level caches of so many KiB each, instead of what the machine's file says
-    #[arg(long, value_name = "KIB", conflicts_with = "resume", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
     llc_kib: Option<u64>,
 
     /// These schedulers instead of the file's; gains are relative to the first
@@ -286,13 +286,21 @@ fn simulate(task: Task, changes: &str, change: &(dyn Fn(&mut World) + Sync)) -> 
     let Task {
         experiment,
         earlier,
+        begun_on,
         mut recording,
     } = task;
     let (machine, mips) = prepare(&experiment)?;
+    let modelled = format!("{}{changes}", machine.name());
+    if let Some(begun_on) = begun_on.filter(|begun_on| *begun_on != modelled) {
+        bail!(
+            "the run was begun on machine {begun_on}, and would go on with {modelled}: give --without and --llc-kib as they \
+             were"
+        );
+    }
     let mut measurement = Measurement {
         label: Label::Simulated,
         experiment: experiment.clone(),
-        machine: format!("{}{changes}", machine.name()),
+        machine: modelled,
         nr_cpus: machine.nr_cpus(),
         asymmetry: asymmetry(&machine),
         smt: machine.has_smt(),
@@ -529,6 +537,9 @@ struct Ours {
     // `auto` depends on a platform.
     #[arg(long, value_enum, default_value_t)]
     mode: Mode,
+
+    #[arg(long, value_enum, default_value_t)]
+    pairing: PairingBy,
 }
 
 impl Ours {
@@ -539,6 +550,12 @@ impl Ours {
         }
         let ours = Self::try_parse_from(&scheduler.command)
             .with_context(|| format!("scheduler {:?}: this command cannot be simulated", scheduler.name))?;
+        if ours.pairing == PairingBy::Faults {
+            bail!(
+                "scheduler {:?}: page faults are not simulated; use --pairing counters or resident",
+                scheduler.name
+            );
+        }
         Ok(Some(ours))
     }
 }
@@ -570,7 +587,7 @@ fn world_with(
             true => Threadwise::told(kernel, tunables),
             false => Threadwise::new(kernel, tunables).untold_of_speeds(),
         };
-        made.with_mode(ours.mode)
+        made.with_mode(ours.mode).pairing_by(ours.pairing)
     }))
 }
 

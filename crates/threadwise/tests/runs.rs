@@ -188,6 +188,8 @@ fn a_run_that_was_killed_goes_on_where_it_stopped() {
         (30..720).contains(&kept) && state == "interrupted",
         "{kept} {state}"
     );
+    let changed = "would go on with smp-8 without caches";
+    place.fails("sim run --resume last --without caches", changed);
     let resumed = place.prints("sim run --resume last --format json");
     assert_eq!(samples(), (720, "complete".into()));
     let at_once = place.prints(&format!("{line} --no-store"));

@@ -29,7 +29,17 @@ enum tw_stat {
 	TW_STAT_KEPT,
 	TW_STAT_MOVED_UP,
 	TW_STAT_HANDOVERS,
+	TW_STAT_PAIRED,
 	TW_NR_STATS,
+};
+
+/* What tells how much of a last-level cache a task needs (--pairing). */
+enum tw_pairing_by {
+	TW_PAIRING_OFF,
+	/* Two counters of each CPU. */
+	TW_PAIRING_COUNTERS,
+	/* Its program's resident set. */
+	TW_PAIRING_RESIDENT,
 };
 
 /* What a program is at: none of its threads is ready, or its phase. */

@@ -16,6 +16,7 @@
 #include <scx/common.bpf.h>
 #include "intf.h"
 #include "../../../../policy/order.h"
+#include "../../../../policy/pairing.h"
 #include "../../../../policy/smt.h"
 #include "../../../../policy/speed.h"
 #include "../../../../policy/spread.h"
@@ -24,6 +25,7 @@
 #include "smt.bpf.h"
 #include "speed.bpf.h"
 #include "spread.bpf.h"
+#include "pairing.bpf.h"
 #include "migrations.bpf.h"
 
 char _license[] SEC("license") = "GPL";
@@ -194,7 +196,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	/* One that was sent back from a local queue would be sent to the same CPU again. */
 	direct = !(enq_flags & SCX_ENQ_REENQ) && fault != TW_FAULT_STALL;
-	if (nr_faster && swap(p, cctx, &slower) && direct && !wakes) {
+	if ((nr_faster || pairing) && swap(p, cctx, &slower) && direct && !wakes) {
 		insert_on(p, slower, false, enq_flags);
 		return;
 	}
@@ -331,8 +333,11 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	if (!cctx || fault == TW_FAULT_STALL)
 		return;
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
-		if (cpus_differ())
+		if (cpus_differ()) {
 			learn_disabled();
+			/* What was called for is gone. */
+			take_turn(cctx);
+		}
 		if ((tasks_wait || is_marked(cpu)) && dispatch_idle(cctx, cpu))
 			return;
 		pull_from_slower(cpu);
@@ -382,6 +387,8 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	scx_bpf_task_set_slice(prev, slice_beside(prev, tctx, due_ns));
 	if (nr_faster)
 		give_turn(cpu, &task);
+	else
+		pair(cctx, cpu, prev);
 }
 
 /* A task sleeps, or leaves its queue to be put back at once with another priority or affinity. */

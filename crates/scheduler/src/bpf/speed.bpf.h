@@ -135,8 +135,10 @@ static void offer_own(s32 cpu, s32 to)
 		there->swaps_with = cpu + 1;
 }
 
-/* A task that was driven off a fast CPU goes to the slower one that its successor left, which has nothing
- * else. */
+/*
+ * A task that was driven off its CPU in exchange goes to the one that its successor left, a slower one
+ * mostly, which has nothing else.
+ */
 static bool swap(struct task_struct *p, struct cpu_ctx *cctx, s32 *to)
 {
 	*to = (s32)cctx->swaps_with - 1;

@@ -26,6 +26,8 @@ struct {
 struct tally {
 	u32 llc[TW_DOMAINS];
 	u32 package[TW_DOMAINS];
+	/* What the tasks behind a cache need of it (pairing.bpf.h). */
+	u64 need[TW_DOMAINS];
 	/*
 	 * No variables, because the verifier would follow the least rank through the loop, one less each time
 	 * round.
@@ -60,7 +62,8 @@ static void count_busy(struct tally *tally, s32 from, const struct cpumask *idle
 {
 	u32 i, nr = nr_spots();
 
-	__builtin_memset(tally, 0, sizeof(*tally));
+	__builtin_memset(tally->llc, 0, sizeof(tally->llc));
+	__builtin_memset(tally->package, 0, sizeof(tally->package));
 	bpf_for(i, 0, nr) {
 		s32 cpu = (from + i) % nr_cpus;
 

@@ -83,6 +83,8 @@ struct task_ctx {
 	struct membership in;
 	/* The CPU that it last ran on, plus one, where programs are told apart (migrations.bpf.h). */
 	u16 ran_on;
+	/* What it needs of a last-level cache, as counters tell (pairing.bpf.h). */
+	struct tw_need need;
 };
 
 struct {
@@ -95,9 +97,12 @@ struct {
 struct cpu_ctx {
 	/* Where the next look for a task to balance starts. */
 	u32 cursor;
-	/* The faster CPU that wants what runs here, plus one; and the slower one that has it in exchange. */
+	/* The CPU that wants what runs here, plus one, a faster one mostly; and the one that has it in
+	 * exchange. */
 	u32 called_to;
 	u32 swaps_with;
+	/* When its task was last looked at for an exchange with that of another cache. */
+	u64 paired_at;
 	u64 stats[TW_NR_STATS];
 } __attribute__((aligned(64)));
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Last-level caches: what of each working set is there, and what a miss costs.
 
-use threadwise_machine::{CacheKind, Machine};
-
 use super::{FootprintId, RATE_ONE, Rate, share_out};
 
 /// A working set that somebody uses.
@@ -17,22 +15,6 @@ pub(super) struct Footprint {
 
 /// The line of a last-level cache.
 pub(super) const LINE_BYTES: u64 = 64;
-
-/// The size of the cache of each group of the level `llc`, where it is known.
-pub(super) fn sizes(machine: &Machine) -> Vec<Option<u64>> {
-    let llcs = machine
-        .level(threadwise_machine::names::LLC)
-        .map_or(&[][..], |level| level.groups());
-    let last = |llc: &threadwise_machine::Group| {
-        machine
-            .caches()
-            .iter()
-            .filter(|cache| cache.kind != CacheKind::Instruction && cache.cpus.contains(&llc.cpus[0]))
-            .max_by_key(|cache| cache.level)?
-            .size_bytes
-    };
-    llcs.iter().map(last).collect()
-}
 
 /// The share of each user's accesses that miss a cache of this size, [`RATE_ONE`] for all; none where its size is not known.
 ///

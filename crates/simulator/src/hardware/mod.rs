@@ -184,7 +184,7 @@ impl Hardware {
                 bandwidth_mb_s: memory.bandwidth_mb_s.map(u64::from),
                 demand_mb_s: vec![0; levels[shared_at].members.len()],
                 was_short: vec![false; levels[shared_at].members.len()],
-                caches: cache::sizes(machine),
+                caches: machine.llc_bytes(),
                 shares_caches: true,
                 refills: true,
             }
@@ -259,6 +259,16 @@ impl Hardware {
         if let Some(memory) = &mut self.memory {
             memory.caches.fill(Some(bytes));
         }
+    }
+
+    /// The size of a last-level cache, where memory is modelled and it is known.
+    pub(crate) fn cache_bytes(&self, llc: usize) -> Option<u64> {
+        *self.memory.as_ref()?.caches.get(llc)?
+    }
+
+    /// The share of accesses of what is on a CPU that miss its last-level cache, [`RATE_ONE`] for all.
+    pub(crate) fn miss(&self, cpu: CpuIndex) -> u64 {
+        self.seats[cpu].miss
     }
 
     /// How long who comes to a CPU from another last-level cache waits for its working set: nobody else of those who run

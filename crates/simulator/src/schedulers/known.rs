@@ -2,7 +2,7 @@
 //! The schedulers by their names.
 
 use threadwise_machine::Machine;
-use threadwise_policy::{Mode, Tunables, faster_than_slowest};
+use threadwise_policy::{Mode, PairingBy, Tunables, faster_than_slowest};
 
 use crate::Ns;
 use crate::costs::Costs;
@@ -95,18 +95,18 @@ impl Known {
     /// The same, where what it draws by chance (`naive` alone does) comes from this seed.
     pub fn world_drawn(self, machine: &Machine, costs: Costs, tun: Tunables, seed: u64) -> World {
         World::boxed(machine, costs, |kernel| {
-            self.make(machine, kernel, tun, Mode::Near, seed)
+            self.make(machine, kernel, tun, (Mode::Near, PairingBy::Off), seed)
         })
     }
 
-    /// The same, with these capacities instead of the machine's, ours in this mode.
+    /// The same, with these capacities instead of the machine's, ours in this mode, pairing by this.
     pub(crate) fn world_of(
         self,
         machine: &Machine,
         capacities: &[u32],
         costs: Costs,
         tun: Tunables,
-        mode: Mode,
+        mode: (Mode, PairingBy),
     ) -> World {
         World::boxed(machine, costs, |kernel| {
             for (cpu, &capacity) in capacities.iter().enumerate() {
@@ -121,11 +121,11 @@ impl Known {
         machine: &Machine,
         kernel: &mut Kernel,
         tun: Tunables,
-        mode: Mode,
+        (mode, pairing): (Mode, PairingBy),
         seed: u64,
     ) -> Box<dyn Scheduler> {
         match self {
-            Self::Threadwise => Box::new(Threadwise::new(kernel, tun).with_mode(mode)),
+            Self::Threadwise => Box::new(Threadwise::new(kernel, tun).with_mode(mode).pairing_by(pairing)),
             Self::Kernel => Box::new(Fair::new(kernel)),
             Self::RoundRobin => Box::new(RoundRobin::new(kernel, ROUND_ROBIN_SLICE_NS)),
             Self::O1 => Box::new(O1::new(kernel)),

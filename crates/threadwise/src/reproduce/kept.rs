@@ -163,12 +163,14 @@ fn started_by(command: &[String], arguments: &[String]) -> bool {
         .is_some_and(|more| more.first().is_some_and(|word| word == "--format"))
 }
 
-/// Goes on with a run; where it is about to be booted matters, what is run does not.
+/// Goes on with a run: what is booted or modelled has to be said again, what is run has not.
 fn resume(arguments: &[String], id: i64) -> Vec<String> {
     let mut words: Vec<String> = arguments[..2].to_vec();
     words.extend([String::from("--resume"), id.to_string()]);
-    if let Some(place) = arguments.iter().position(|word| word == "--kernel") {
-        words.extend(arguments[place..].iter().take(2).cloned());
+    for option in ["--kernel", "--without", "--llc-kib"] {
+        if let Some(place) = arguments.iter().position(|word| word == option) {
+            words.extend(arguments[place..].iter().take(2).cloned());
+        }
     }
     words
 }
@@ -198,4 +200,18 @@ fn of_run(job: &Job, record: Record, printed: Option<Value>, seconds: Option<f64
         seconds,
         shown,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::resume;
+
+    #[test]
+    fn what_a_run_is_modelled_with_is_said_again() {
+        let words = |line: &str| line.split(' ').map(String::from).collect::<Vec<_>>();
+        let begun =
+            words("sim run experiments/packages.toml --without caches,refill --rounds 3 --llc-kib 16384");
+        let resumed = words("sim run --resume 7 --without caches,refill --llc-kib 16384");
+        assert_eq!(resume(&begun, 7), resumed);
+    }
 }

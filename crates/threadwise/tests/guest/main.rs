@@ -16,6 +16,7 @@ mod fairness;
 mod laboratory;
 #[path = "../../../../tests/notes.rs"]
 mod notes;
+mod pairing;
 mod placement;
 mod places;
 mod programs;

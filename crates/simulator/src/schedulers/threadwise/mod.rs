@@ -4,14 +4,15 @@
 //! The hooks here have the names and the order of those in `main.bpf.c` and `state.bpf.h`, and of the headers after which
 //! the files of this folder are named; the reasons stand there. A decision that is taken here and not in `policy/` is a fault.
 
+mod pairing;
 mod rotation;
 mod smt;
 mod speed;
 mod spread;
 
 use threadwise_policy::{
-    CAPACITY_ONE, Class, Group, Mode, Origin, Run, Seat, Task, Tunables, faster_than_slowest, makes_room,
-    may_preempt, phase_began, phase_ended, stamp, turn_is_over, victim_scan,
+    CAPACITY_ONE, Class, Group, Mode, Need, Origin, PairingBy, Run, Seat, Task, Tunables,
+    faster_than_slowest, makes_room, may_preempt, phase_began, phase_ended, stamp, turn_is_over, victim_scan,
 };
 
 use self::rotation::{ROTATION_MAX_NS, ROTATION_QUEUES};
@@ -36,6 +37,8 @@ struct TaskContext {
     ready: bool,
     /// The better CPU that it leaves its own for, and whether that has to be taken.
     leaves_for: Option<(CpuIndex, bool)>,
+    /// What it needs of a last-level cache, as counters tell.
+    need: Need,
 }
 
 /// The timer's state between and during its looks (`rotation_state`).
@@ -82,6 +85,11 @@ pub struct Threadwise {
     mode: Mode,
     /// The last-level cache of each program: that of the first thread of it that was ready.
     homes: Vec<Option<usize>>,
+    /// What tells how much of a last-level cache tasks need.
+    pairing: PairingBy,
+    /// When each CPU's task was last looked at for an exchange with that of another cache, and when there was one.
+    paired_at: Vec<Option<Ns>>,
+    last_pairing: Option<Ns>,
     vtime_now: u64,
     tasks_wait: bool,
     senior: Option<usize>,
@@ -121,6 +129,9 @@ impl Threadwise {
             hidden_smt: has_smt && !kernel.knows_cores(),
             mode: Mode::Near,
             homes: Vec::new(),
+            pairing: PairingBy::Auto,
+            paired_at: vec![None; nr],
+            last_pairing: None,
             vtime_now: 0,
             tasks_wait: false,
             senior: None,
@@ -139,6 +150,11 @@ impl Threadwise {
     /// The same, looking for idle CPUs as `--mode` says.
     pub fn with_mode(self, mode: Mode) -> Self {
         Self { mode, ..self }
+    }
+
+    /// The same, going by this (`--pairing`); of these, hardware counters and resident sets are simulated.
+    pub fn pairing_by(self, pairing: PairingBy) -> Self {
+        Self { pairing, ..self }
     }
 
     fn cpus_differ(&self) -> bool {
@@ -528,6 +544,7 @@ impl Scheduler for Threadwise {
     fn enqueue(&mut self, kernel: &mut Kernel, index: TaskIndex, why: Enqueue) {
         let cpu = kernel.tasks[index].cpu;
         let is_bound = kernel.tasks[index].bound_to.is_some();
+        self.note_counts(kernel, index);
         if why.wakeup && !why.selected && self.enqueue_unselected(kernel, index, cpu) {
             return;
         }
@@ -573,6 +590,8 @@ impl Scheduler for Threadwise {
 
     fn dispatch(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: Option<TaskIndex>) {
         let Some(prev) = running else {
+            // What was called for is gone.
+            self.called_to[cpu] = None;
             self.dispatch_idle(kernel, cpu);
             if kernel.has_nothing(cpu) {
                 self.pull_from_slower(kernel, cpu);
@@ -580,6 +599,7 @@ impl Scheduler for Threadwise {
             return;
         };
         let mut task = self.charge(kernel, prev, false);
+        self.note_counts(kernel, prev);
         // The kernel may not have enqueued it when it was to leave.
         self.tasks[prev].leaves_for = None;
         let called_to = self.called_to[cpu].take();
@@ -610,6 +630,7 @@ impl Scheduler for Threadwise {
         };
         kernel.set_slice(prev, slice);
         self.give_turn(kernel, cpu, &task);
+        self.pair(kernel, cpu, prev);
     }
 
     /// `count_ready()`: each is counted once, and taken off once.

@@ -37,7 +37,7 @@ impl Threadwise {
 
     /// How many threads of the program are counted as ready: none of one that has too few to be ever parallel
     /// (`tw_is_counted()`).
-    fn nr_ready_of(&self, kernel: &Kernel, program: usize) -> u32 {
+    pub(super) fn nr_ready_of(&self, kernel: &Kernel, program: usize) -> u32 {
         if is_counted(kernel.nr_threads[program], self.tun.serial_threshold) {
             self.groups[program].nr_ready()
         } else {
@@ -92,7 +92,7 @@ impl Threadwise {
 
     /// The last-level cache of the program, if that fits there with so many ready threads. One that has no other thread
     /// ready goes wherever there is room.
-    fn home_of(&self, kernel: &Kernel, program: usize, nr_ready: u32) -> Option<usize> {
+    pub(super) fn home_of(&self, kernel: &Kernel, program: usize, nr_ready: u32) -> Option<usize> {
         self.homes[program].filter(|&home| nr_ready > 1 && fits_llc(nr_ready, kernel.domains.nr_cores(home)))
     }
 

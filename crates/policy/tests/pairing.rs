@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What pairing promises: needs follow the counters, exchanges even caches out, and they come to an end.
+
+use proptest::prelude::*;
+use threadwise_policy::{Counts, Need, Pair};
+
+/// Instructions of which a task's counts tell enough.
+const ENOUGH: u64 = 1_000_000;
+
+fn counted(per_thousand: &[u64]) -> Need {
+    let mut need = Need::default();
+    for misses in per_thousand {
+        need.note(&Counts {
+            instructions: ENOUGH,
+            misses: misses * ENOUGH / 1000,
+        });
+    }
+    need
+}
+
+#[test]
+fn needs_are_misses_an_instruction_and_follow_them_in_some_samples() {
+    assert_eq!(counted(&[]).need(), 0);
+    // One of 16 instructions is the most.
+    assert_eq!(counted(&[62]).need(), Need::ONE * 62 * 16 / 1000);
+    assert_eq!(counted(&[500]).need(), Need::ONE);
+    // A phase that begins to miss: a quarter of the way each time.
+    let steps: Vec<u32> = (1..9)
+        .map(|nr| counted(&[&[0][..], &vec![50; nr]].concat()).need())
+        .collect();
+    assert!(steps.is_sorted_by(|a, b| a < b), "{steps:?}");
+    assert!(
+        steps[0] < Need::ONE / 4 && steps[7] > Need::ONE * 7 / 10,
+        "{steps:?}"
+    );
+}
+
+#[test]
+fn counts_that_are_lost_too_few_or_wrong_change_nothing() {
+    let known = counted(&[30, 30]).need();
+    let after = |counts: &[Counts]| {
+        let mut need = counted(&[30, 30]);
+        counts.iter().for_each(|counts| need.note(counts));
+        need.need()
+    };
+    let of = |instructions, misses| Counts { instructions, misses };
+    assert_eq!(after(&[of(0, 0); 3]), known, "lost");
+    assert_eq!(after(&[of(ENOUGH - 1, 900_000)]), known, "too few to tell");
+    assert_ne!(
+        after(&[of(ENOUGH / 2, 0); 2]),
+        known,
+        "two that are enough together"
+    );
+    assert_eq!(
+        after(&[of(ENOUGH, ENOUGH + 1)]),
+        known,
+        "more misses than instructions"
+    );
+}
+
+#[test]
+fn resident_sets_count_as_the_part_of_the_cache_that_they_take() {
+    const MB: u64 = 1 << 20;
+    assert_eq!(Need::of_resident(MB, 4 * MB, 1), Need::ONE / 4);
+    assert_eq!(
+        Need::of_resident(64 * MB, 4 * MB, 1),
+        Need::ONE,
+        "no more than all of it"
+    );
+    assert_eq!(
+        Need::of_resident(4 * MB, 4 * MB, 4),
+        Need::ONE / 4,
+        "four threads share it"
+    );
+    assert_eq!(
+        Need::of_resident(MB, 0, 1),
+        0,
+        "the size of the cache is not known"
+    );
+    assert_eq!(
+        Need::of_resident(1 << 50, 1 << 40, 0),
+        Need::ONE,
+        "no arithmetic overflows"
+    );
+    assert_eq!(Need::of_resident(MB, 1000, 1), 0, "a cache of less than a page");
+}
+
+#[test]
+fn memory_heavy_tasks_are_paired_with_cpu_heavy_ones() {
+    let (heavy, light) = (40_000, 100);
+    let gain = |own_need, other_need, own_sum, other_sum| {
+        Pair {
+            own_need,
+            other_need,
+            own_sum,
+            other_sum,
+        }
+        .gain()
+    };
+    let (both_heavy, both_light, mixed) = (2 * 40_000, 2 * 100, 40_100);
+    assert_eq!(
+        gain(heavy, light, both_heavy, both_light),
+        both_heavy - both_light
+    );
+    assert_eq!(gain(light, heavy, both_light, both_heavy), 0, "one side asks");
+    assert_eq!(gain(heavy, light, mixed, mixed), 0, "it is even");
+    assert_eq!(
+        gain(heavy, heavy - 3000, both_heavy - 3000, mixed + 36_000),
+        0,
+        "not worth cold caches"
+    );
+}
+
+/// Caches with the needs of what runs behind them.
+type Caches = Vec<Vec<u32>>;
+
+fn sum(cache: &[u32]) -> u64 {
+    cache.iter().map(|&need| u64::from(need)).sum()
+}
+
+/// A cache, and a task behind it.
+type Seat = (usize, usize);
+
+/// The best exchange that any task would ask for, and its gain.
+fn best(caches: &Caches) -> Option<(u64, Seat, Seat)> {
+    let tasks = |cache: usize| (0..caches[cache].len()).map(move |task| (cache, task));
+    let all: Vec<Seat> = (0..caches.len()).flat_map(tasks).collect();
+    let pairs = all
+        .iter()
+        .flat_map(|&own| all.iter().map(move |&other| (own, other)));
+    pairs
+        .filter(|(own, other)| own.0 != other.0)
+        .map(|(own, other)| {
+            let pair = Pair {
+                own_need: caches[own.0][own.1],
+                other_need: caches[other.0][other.1],
+                own_sum: sum(&caches[own.0]),
+                other_sum: sum(&caches[other.0]),
+            };
+            (pair.gain(), own, other)
+        })
+        .filter(|&(gain, ..)| gain > 0)
+        .max()
+}
+
+proptest! {
+    #[test]
+    fn exchanges_come_to_an_end_at_which_caches_are_as_even_as_exchanges_make_them(
+        caches in prop::collection::vec(prop::collection::vec(0..=Need::ONE, 1..6), 2..5)
+    ) {
+        let mut caches: Caches = caches;
+        let squares = |caches: &Caches| caches.iter().map(|cache| u128::from(sum(cache)).pow(2)).sum::<u128>();
+        let mut before = squares(&caches);
+        let mut nr = 0;
+        while let Some((gain, own, other)) = best(&caches) {
+            let moved = (caches[own.0][own.1], caches[other.0][other.1]);
+            (caches[own.0][own.1], caches[other.0][other.1]) = (moved.1, moved.0);
+            let after = squares(&caches);
+            prop_assert!(after < before, "a gain of {gain} is none");
+            before = after;
+            // The other one does not ask for the same two to go back.
+            let back = Pair {
+                own_need: moved.0,
+                other_need: moved.1,
+                own_sum: sum(&caches[other.0]),
+                other_sum: sum(&caches[own.0]),
+            };
+            prop_assert_eq!(back.gain(), 0);
+            nr += 1;
+            prop_assert!(nr <= 60, "it does not end");
+        }
+    }
+}

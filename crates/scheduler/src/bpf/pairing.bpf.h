@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Tasks that need much of a last-level cache beside those that need little (policy/pairing.h). */
+#ifndef TW_PAIRING_BPF_H
+#define TW_PAIRING_BPF_H
+
+#include "state.bpf.h"
+#include "speed.bpf.h"
+#include "spread.bpf.h"
+
+/* What tells how much a task needs; and the size of a last-level cache, all of which are taken to be alike.
+ */
+const volatile u32 pairing = TW_PAIRING_OFF;
+const volatile u64 llc_bytes = 0;
+/* Lines of the cache that one of what is counted as misses stands for. */
+const volatile u32 lines_per_miss = 1;
+
+/* When two tasks changed places last. */
+u64 paired_at;
+
+/* The counters of each CPU, which the loader opens where tasks are paired by them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__type(key, u32);
+	__type(value, u32);
+} instruction_counters SEC(".maps"), miss_counters SEC(".maps");
+
+/* What they said last. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct tw_counts);
+} last_counts SEC(".maps");
+
+/*
+ * The kernel accounts what runs on this CPU, at ticks and when it is switched away from: so are its counters.
+ * Struct_ops may not read them, so this is a program of its own, which the loader leaves out where there are
+ * none.
+ */
+SEC("tp_btf/sched_stat_runtime")
+int BPF_PROG(threadwise_note_runtime, struct task_struct *p, u64 runtime)
+{
+	struct bpf_perf_event_value instructions, misses;
+	struct tw_counts *last, counts;
+	struct task_ctx *tctx;
+	u32 zero = 0;
+
+	last = bpf_map_lookup_elem(&last_counts, &zero);
+	if (!last ||
+	    bpf_perf_event_read_value(&instruction_counters, BPF_F_CURRENT_CPU, &instructions,
+				      sizeof(instructions)) ||
+	    bpf_perf_event_read_value(&miss_counters, BPF_F_CURRENT_CPU, &misses, sizeof(misses)))
+		return 0;
+	counts.instructions = instructions.counter - last->instructions;
+	counts.misses = (misses.counter - last->misses) * lines_per_miss;
+	last->instructions = instructions.counter;
+	last->misses = misses.counter;
+	tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
+	if (tctx)
+		tw_note_counts(&tctx->need, &counts);
+	return 0;
+}
+
+/* include/linux/mm_types_task.h */
+#define MM_FILEPAGES  0
+#define MM_ANONPAGES  1
+#define MM_SHMEMPAGES 3
+#define PAGE_SHIFT    12
+
+/* The resident set of a task's program, to within what CPUs have not added up yet. */
+static u64 resident_bytes(const struct task_struct *p)
+{
+	struct mm_struct *mm = p->mm;
+	s64 pages;
+
+	if (!mm)
+		return 0;
+	pages = mm->rss_stat[MM_FILEPAGES].count + mm->rss_stat[MM_ANONPAGES].count +
+		mm->rss_stat[MM_SHMEMPAGES].count;
+	return pages > 0 ? (u64)pages << PAGE_SHIFT : 0;
+}
+
+static u32 need_of(struct task_struct *p)
+{
+	struct task_ctx *tctx;
+
+	if (pairing == TW_PAIRING_RESIDENT)
+		return tw_need_of_resident(resident_bytes(p), llc_bytes, nr_ready_of(p->tgid));
+	tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
+	return tctx ? tctx->need.need : 0;
+}
+
+/* Whether a task may change places with one of this CPU: not where its program is at home. */
+static bool may_pair(const struct task_struct *p, s32 to)
+{
+	u32 tgid = p->tgid;
+	u8 *known = bpf_map_lookup_elem(&homes, &tgid);
+
+	return known && !home_of(known, nr_ready_of(tgid)) && bpf_cpumask_test_cpu(to, p->cpus_ptr);
+}
+
+/* What runs on a CPU needs so much, and may go to `to`, or not. */
+struct candidate {
+	u32 need;
+	bool goes;
+};
+
+__noinline bool look_at_candidate(s32 cpu, s32 to, struct candidate *found __arg_nonnull)
+{
+	struct task_struct *running;
+
+	found->need = 0;
+	found->goes = false;
+	bpf_rcu_read_lock();
+	running = running_on(cpu);
+	if (running) {
+		found->need = need_of(running);
+		found->goes = may_pair(running, to);
+	}
+	bpf_rcu_read_unlock();
+	return running;
+}
+
+/* What the tasks behind each last-level cache need. */
+static void sum_needs(struct tally *tally)
+{
+	u32 i, nr = nr_spots();
+	struct candidate found;
+
+	__builtin_memset(tally->need, 0, sizeof(tally->need));
+	bpf_for(i, 0, nr) {
+		if (look_at_candidate(i, i, &found))
+			tally->need[llc_at(i)] += found.need;
+	}
+}
+
+/* The CPU behind another cache with whose task an exchange gains most, or -1. */
+static s32 find_partner(const struct task_struct *p, s32 cpu, u32 need, const struct tally *tally)
+{
+	u32 i, nr = nr_spots();
+	u64 most = 0;
+	s32 best = -1;
+
+	bpf_for(i, 0, nr) {
+		s32 other = (cpu + i) % nr_cpus;
+		struct candidate found;
+		struct tw_pair pair;
+		u64 gain;
+
+		if (llc_at(other) == llc_at(cpu) || !bpf_cpumask_test_cpu(other, p->cpus_ptr) ||
+		    !look_at_candidate(other, cpu, &found) || !found.goes)
+			continue;
+		pair.own_need = need;
+		pair.other_need = found.need;
+		pair.own_sum = tally->need[llc_at(cpu)];
+		pair.other_sum = tally->need[llc_at(other)];
+		gain = tw_pairing_gain(&pair);
+		if (gain <= most)
+			continue;
+		most = gain;
+		best = other;
+	}
+	return best;
+}
+
+/*
+ * A CPU keeps its task. If that would be better off behind another cache, in place of one that needs less,
+ * this one's CPU is asked for the exchange (speed.bpf.h).
+ */
+static void pair(struct cpu_ctx *cctx, s32 cpu, struct task_struct *p)
+{
+	u64 now = scx_bpf_now(), last = paired_at;
+	u32 zero = 0, need;
+	struct tally *tally;
+	struct cpu_ctx *there;
+	s32 other;
+
+	if (!pairing || mode != TW_MODE_PERFORMANCE || now - cctx->paired_at < TW_PAIRING_EVERY_NS ||
+	    now - last < TW_PAIRING_GAP_NS)
+		return;
+	cctx->paired_at = now;
+	need = need_of(p);
+	tally = bpf_map_lookup_elem(&tallies, &zero);
+	if (!need || !tally || !may_pair(p, cpu))
+		return;
+	sum_needs(tally);
+	other = find_partner(p, cpu, need, tally);
+	there = cpu_ctx_of(other);
+	if (other < 0 || !there || __sync_val_compare_and_swap(&paired_at, last, now) != last)
+		return;
+	there->called_to = cpu + 1;
+	count(cctx, TW_STAT_PAIRED);
+	scx_bpf_kick_cpu(other, SCX_KICK_PREEMPT);
+}
+
+#endif /* TW_PAIRING_BPF_H */

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `--pairing`: what tells how much of a last-level cache tasks need, and the counters for it.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use anyhow::{Context, Result, bail};
+use libbpf_rs::libbpf_sys::{
+    PERF_COUNT_HW_CACHE_MISSES, PERF_COUNT_HW_INSTRUCTIONS, PERF_COUNT_SW_CPU_CLOCK,
+    PERF_COUNT_SW_PAGE_FAULTS, PERF_FLAG_FD_CLOEXEC, PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE, perf_event_attr,
+};
+use libbpf_rs::{MapCore, MapFlags};
+use threadwise_machine::Machine;
+use threadwise_policy::PairingBy;
+use tracing::info;
+
+use crate::bpf_intf::{
+    tw_pairing_by_TW_PAIRING_COUNTERS, tw_pairing_by_TW_PAIRING_OFF, tw_pairing_by_TW_PAIRING_RESIDENT,
+};
+
+/// A page fault brings so many lines.
+const LINES_PER_PAGE: u32 = 4096 / 64;
+
+/// How tasks are paired.
+#[derive(Debug, Default)]
+pub enum Pairing {
+    /// They are not.
+    #[default]
+    Off,
+    /// By these counters.
+    Counters {
+        /// Of each CPU.
+        of: Vec<Counters>,
+        /// Lines of a cache that a count of the second stands for.
+        lines: u32,
+    },
+    /// By resident sets, beside a cache of so many bytes.
+    Resident(u64),
+}
+
+/// The two counters of a CPU.
+#[derive(Debug)]
+pub struct Counters {
+    cpu: u32,
+    instructions: OwnedFd,
+    misses: OwnedFd,
+}
+
+impl Pairing {
+    /// As asked for, as far as this machine allows.
+    ///
+    /// # Errors
+    /// If what was asked for by name is not there.
+    pub fn of(by: PairingBy, machine: &Machine) -> Result<Self> {
+        match by {
+            PairingBy::Off => Ok(Self::Off),
+            PairingBy::Counters => {
+                let counters = hardware(machine).context(
+                    "this machine has no hardware counters (virtual machines mostly hide them): use --pairing resident",
+                )?;
+                Ok(Self::hardware(counters))
+            }
+            PairingBy::Faults => Ok(Self::Counters {
+                of: software(machine)?,
+                lines: LINES_PER_PAGE,
+            }),
+            PairingBy::Resident => match smallest_cache(machine) {
+                Some(bytes) => Ok(Self::Resident(bytes)),
+                None => bail!(
+                    "--pairing resident has to know the size of the last-level cache, which the kernel does not show: \
+                     give a --machine that does, such as \"package:2 l3:1(size=16MB) core:4\""
+                ),
+            },
+            PairingBy::Auto => Ok(hardware(machine).map_or_else(
+                |error| {
+                    info!("no hardware counters ({error:#}): tasks are paired by resident sets, if at all");
+                    smallest_cache(machine).map_or(Self::Off, Self::Resident)
+                },
+                Self::hardware,
+            )),
+        }
+    }
+
+    fn hardware(of: Vec<Counters>) -> Self {
+        Self::Counters { of, lines: 1 }
+    }
+
+    /// Lines of a cache that a count of misses stands for.
+    pub fn lines_per_miss(&self) -> u32 {
+        match self {
+            Self::Counters { lines, .. } => *lines,
+            Self::Off | Self::Resident(_) => 1,
+        }
+    }
+
+    /// Its number in `enum tw_pairing_by`.
+    pub fn number(&self) -> u32 {
+        match self {
+            Self::Off => tw_pairing_by_TW_PAIRING_OFF,
+            Self::Counters { .. } => tw_pairing_by_TW_PAIRING_COUNTERS,
+            Self::Resident(_) => tw_pairing_by_TW_PAIRING_RESIDENT,
+        }
+    }
+
+    /// The size of the cache, where it matters.
+    pub fn llc_bytes(&self) -> u64 {
+        match self {
+            Self::Resident(bytes) => *bytes,
+            Self::Off | Self::Counters { .. } => 0,
+        }
+    }
+
+    /// Gives the BPF program the counters, if there are any. They count as long as this lives.
+    pub fn install(&self, instructions: &impl MapCore, misses: &impl MapCore) -> Result<()> {
+        let Self::Counters { of: counters, .. } = self else {
+            return Ok(());
+        };
+        for of in counters {
+            hand_over(instructions, of.cpu, &of.instructions)?;
+            hand_over(misses, of.cpu, &of.misses)?;
+        }
+        Ok(())
+    }
+}
+
+fn hand_over(map: &impl MapCore, cpu: u32, counter: &OwnedFd) -> Result<()> {
+    map.update(
+        &cpu.to_ne_bytes(),
+        &counter.as_raw_fd().to_ne_bytes(),
+        MapFlags::ANY,
+    )
+    .with_context(|| format!("cannot hand over a counter of CPU {cpu}"))
+}
+
+/// The size of the smallest last-level cache, if that of each is known.
+fn smallest_cache(machine: &Machine) -> Option<u64> {
+    let sizes: Option<Vec<u64>> = machine.llc_bytes().into_iter().collect();
+    sizes?.into_iter().min()
+}
+
+fn hardware(machine: &Machine) -> Result<Vec<Counters>> {
+    let counters = [PERF_COUNT_HW_INSTRUCTIONS, PERF_COUNT_HW_CACHE_MISSES];
+    of_each_cpu(machine, PERF_TYPE_HARDWARE, counters.map(u64::from))
+}
+
+fn software(machine: &Machine) -> Result<Vec<Counters>> {
+    let counters = [PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_PAGE_FAULTS];
+    of_each_cpu(machine, PERF_TYPE_SOFTWARE, counters.map(u64::from))
+}
+
+fn of_each_cpu(machine: &Machine, kind: u32, [instructions, misses]: [u64; 2]) -> Result<Vec<Counters>> {
+    let of = |cpu: &threadwise_machine::Cpu| {
+        Ok(Counters {
+            cpu: cpu.id.0,
+            instructions: open(kind, instructions, cpu.id.0)?,
+            misses: open(kind, misses, cpu.id.0)?,
+        })
+    };
+    machine.cpus().iter().map(of).collect()
+}
+
+/// Counts an event on a CPU, whoever runs there (perf_event_open(2)).
+fn open(kind: u32, event: u64, cpu: u32) -> Result<OwnedFd> {
+    let attributes = perf_event_attr {
+        type_: kind,
+        size: size_of::<perf_event_attr>() as u32,
+        config: event,
+        ..perf_event_attr::default()
+    };
+    let (all_tasks, no_group): (libc::pid_t, libc::c_int) = (-1, -1);
+    // SAFETY: the structure is as large as it says, and lives until the call has returned.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attributes,
+            all_tasks,
+            cpu,
+            no_group,
+            libc::c_ulong::from(PERF_FLAG_FD_CLOEXEC),
+        )
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error())
+            .with_context(|| format!("cannot open a counter of CPU {cpu}"));
+    }
+    // SAFETY: the kernel just made it, for us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_of_unknown_size_are_said() {
+        let of = |spec: &str, by| Pairing::of(by, &Machine::from_synthetic(spec).expect("a machine"));
+        let known = of("package:2 l3:1(size=4MB) core:2", PairingBy::Resident).expect("it is known");
+        assert_eq!(known.llc_bytes(), 4 << 20);
+        let unknown = of("package:2 core:2", PairingBy::Resident).expect_err("it is not");
+        assert!(unknown.to_string().contains("l3:1(size=16MB)"), "{unknown}");
+        assert_eq!(
+            of("package:2 core:2", PairingBy::Off)
+                .expect("nothing needed")
+                .number(),
+            0
+        );
+    }
+}
