@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use crossbeam_channel::Receiver;
 use scx_utils::build_id;
 
 use options::Options;
@@ -68,8 +69,14 @@ fn run(options: Options) -> Result<()> {
         })
         .init();
     let shutdown = Arc::new(AtomicBool::new(false));
+    let (signal, signals) = crossbeam_channel::unbounded();
     let flag = shutdown.clone();
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot handle signals")?;
+    ctrlc::set_handler(move || {
+        flag.store(true, Ordering::Relaxed);
+        // Only a program that ends has nobody who listens.
+        let _ = signal.send(());
+    })
+    .context("cannot handle signals")?;
 
     if let Some(seconds) = options.monitor {
         return stats::monitor(Duration::from_secs_f64(seconds), options.format, shutdown);
@@ -79,19 +86,19 @@ fn run(options: Options) -> Result<()> {
         let (format, shutdown) = (options.format, shutdown.clone());
         std::thread::spawn(move || stats::monitor(Duration::from_secs_f64(seconds), format, shutdown));
     }
-    schedule(&options, &shutdown)
+    schedule(&options, &shutdown, &signals)
 }
 
 /// Runs the scheduler until it is told to stop or the kernel ends it; the kernel may ask for a
 /// restart, for example when a CPU was plugged in.
-fn schedule(options: &Options, shutdown: &AtomicBool) -> Result<()> {
+fn schedule(options: &Options, shutdown: &AtomicBool, signals: &Receiver<()>) -> Result<()> {
     let mut hasty = 0;
     loop {
         let attached = Instant::now();
         let mut object = MaybeUninit::uninit();
         let mut scheduler = Scheduler::attach(options, &mut object)?;
         tracing::info!("{NAME} schedules this machine; press Ctrl-C to hand it back");
-        let exit = scheduler.serve(shutdown)?;
+        let exit = scheduler.serve(shutdown, signals)?;
         if !exit.should_restart() {
             return Ok(());
         }

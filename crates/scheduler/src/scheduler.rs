@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use crossbeam_channel::RecvTimeoutError;
+use crossbeam_channel::{Receiver, select};
 use libbpf_rs::{Link, OpenObject, RingBuffer};
 use memmap2::{Mmap, MmapOptions};
 use scx_stats::prelude::*;
@@ -26,8 +26,11 @@ use crate::programs::{self, Programs};
 use crate::record::Recorder;
 use crate::stats::{self, Metrics, Snapshot};
 
-/// How long to wait for a request before looking at everything else.
-const REQUEST_TIMEOUT: Duration = Duration::from_millis(200);
+/// How often to look whether the kernel has ended the scheduler. Each look wakes a serial program, this one, which takes a CPU for
+/// a millisecond or two on processors as slow as the lab's.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often to take over what was recorded, which is much.
+const RECORD_INTERVAL: Duration = Duration::from_millis(200);
 
 /// `struct tw_group`; the ready count comes first.
 const GROUP_BYTES: usize = size_of::<bpf_intf::tw_group>();
@@ -127,14 +130,22 @@ impl<'a> Scheduler<'a> {
         })
     }
 
-    /// Answers requests for statistics until told to stop or thrown out, then detaches and says why.
-    pub fn serve(&mut self, shutdown: &AtomicBool) -> Result<UserExitInfo> {
+    /// Answers requests for statistics until thrown out or told to stop, for which `signals` is waited for, then detaches and
+    /// says why.
+    pub fn serve(&mut self, shutdown: &AtomicBool, signals: &Receiver<()>) -> Result<UserExitInfo> {
         let (response, request) = self.stats.channels();
+        let interval = match self.recording {
+            Some(_) => RECORD_INTERVAL,
+            None => LOOK_INTERVAL,
+        };
         while !shutdown.load(Ordering::Relaxed) && !uei_exited!(&self.skel, uei) {
-            match request.recv_timeout(REQUEST_TIMEOUT) {
-                Ok(()) => response.send(self.snapshot()?)?,
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(error) => return Err(error.into()),
+            select! {
+                recv(request) -> asked => {
+                    asked?;
+                    response.send(self.snapshot()?)?;
+                }
+                recv(signals) -> signal => signal?,
+                default(interval) => {}
             }
             if let Some(recording) = &self.recording {
                 recording.consume().context("cannot write what was recorded")?;
