@@ -28,6 +28,7 @@ pub(crate) fn futex_key(program: usize, futex: Futex) -> (usize, Futex) {
 
 /// What a task has that goes on because there is no other (`SCX_SLICE_DFL`).
 const DEFAULT_SLICE_NS: Ns = 20_000_000;
+const SECOND_NS: Ns = 1_000_000_000;
 /// How many times at one moment, for each CPU, tasks may be sent back (`SCX_REENQ_LOCAL_MAX_REPEAT`).
 const MAX_SENT_BACK: usize = 256;
 /// The default stream of the PCG reference implementation.
@@ -543,7 +544,12 @@ impl World {
         self.kernel
             .events
             .add(self.kernel.now + period, Event::Tick { cpu });
-        self.kernel.interrupt(cpu, self.kernel.costs.tick_ns);
+        let costs = &self.kernel.costs;
+        // The CPUs' turns are so far apart that nobody waits for two of them.
+        let nr_tick = self.kernel.now / period + 31 * cpu as u64;
+        let is_background = nr_tick.is_multiple_of((SECOND_NS / period).max(1));
+        let background_ns = if is_background { costs.background_ns } else { 0 };
+        self.kernel.interrupt(cpu, costs.tick_ns + background_ns);
         self.tell_tick(cpu);
     }
 
