@@ -8,7 +8,7 @@ PARSERS ?= rtapp trace machine synthetic experiment ratio
 SECONDS ?= 60
 CLANG_FORMAT ?= clang-format-19
 
-.PHONY: help setup rust build demo reproduce peers test fuzz bench lint format
+.PHONY: help setup rust build demo reproduce peers test fuzz soak bench lint format
 
 help: ## Show this
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,6 +41,9 @@ fuzz: rust setup ## Feed damaged files to each parser for SECONDS of CPU time (6
 	@for target in $(PARSERS); do \
 		cargo run --release --quiet -p threadwise --example fuzz -- --seconds $(SECONDS) $$target || exit; \
 	done
+
+soak: build ## Stress the scheduler in a guest with everything at once for SECONDS (60)
+	THREADWISE_SOAK_SECONDS=$(SECONDS) cargo test --release -p threadwise --test guest -- --nocapture soak::
 
 bench: rust setup ## Count events that are simulated and assignments that are predicted in a second
 	cargo bench -p threadwise-simulator --bench events

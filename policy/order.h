@@ -183,9 +183,11 @@ static inline u64 tw_vtime_span(const struct tw_run *run, const struct tw_tunabl
 /*
  * Keeps a vtime near the current one, `now`: within its span, and a boost for the senior program. Those that
  * are boosted less fall behind by the difference, which is no credit to be taken from them: they would
- * have to wait for it again each time. A task that `woke` brings none but a window's, and keeps its debt.
- * What a serial task ran ahead because of its boost is forgiven, but for a window's time for each that waits,
- * or the main thread of a program, which runs in both phases, would use its boost up and then be held back.
+ * have to wait for it again each time. A task that `woke` brings none but a window's, and keeps its debt; a
+ * serial one brings up to 10 ms of what it did not use, so that it goes before those that never sleep,
+ * whoever they are: that is soon used up by who runs for long, and never by what people wait for. What a
+ * serial task ran ahead because of its boost is forgiven, but for a window's time for each that waits, or the
+ * main thread of a program, which runs in both phases, would use its boost up and then be held back.
  *
  * What counts is the time for which the credit is good, which the weight multiplies: a newcomer waits for a
  * lag, 10 ms of each that waits, and 13 times a boost at most, whoever they are.
@@ -196,13 +198,14 @@ static inline u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, e
 	u64 span_ns = tw_vtime_span(run, tun);
 	u64 boost_ns = tw_boost_of(class, run->nr_waiting, tun);
 	u64 outrun_ns = tw_boost_most(run->nr_waiting, tun) - boost_ns;
-	u64 behind_ns = woke ? tun->vtime_window_ns :
-			       tw_scale_beyond(TW_WEIGHT_ONE, span_ns, run->weight) +
-					tw_scale_beyond(TW_WEIGHT_HEAVY, outrun_ns, run->weight);
+	u64 behind_ns = tw_scale_beyond(TW_WEIGHT_ONE, woke ? TW_SPAN_LEAST_NS : span_ns, run->weight) +
+			tw_scale_beyond(TW_WEIGHT_HEAVY, outrun_ns, run->weight);
 	u64 forgiven_ns = tw_vtime_charge(0, tun->vtime_window_ns * (run->nr_waiting + 1), run->weight,
 					  TW_CAPACITY_ONE);
 	u64 ahead_ns = tw_scale_beyond(TW_WEIGHT_ONE, span_ns, run->weight);
 
+	if (woke && class > TW_CLASS_SERIAL)
+		behind_ns = tun->vtime_window_ns;
 	if (class <= TW_CLASS_SERIAL && forgiven_ns < ahead_ns)
 		ahead_ns = forgiven_ns;
 	/* Or it would run in place at the end of its span, never overtaken, where many wait. */
@@ -314,17 +317,6 @@ static inline u32 tw_victim_scan(enum tw_class class, u32 nr_cpus)
 	return nr_cpus < TW_VICTIM_SCAN ? nr_cpus : TW_VICTIM_SCAN;
 }
 
-/* Whether a task that just became ready takes the CPU from the one that runs there. */
-static inline bool tw_preempts(const struct tw_task *waking, const struct tw_task *running,
-			       const struct tw_tunables *tun)
-{
-	if (waking->class == TW_CLASS_KERNEL)
-		return true;
-	if (running->class <= waking->class)
-		return false;
-	return tw_goes_first(waking, running, tun);
-}
-
 /*
  * For how long a task may go on before it makes way for the best that waits: until that comes before it
  * by a step of the rotation. In vtime, which is time for a nice-0 task on the fastest CPU; 0: it is due.
@@ -342,6 +334,22 @@ static inline bool tw_yields(const struct tw_task *running, const struct tw_task
 			     const struct tw_tunables *tun)
 {
 	return tw_due_in(running, waiting, tun) == 0;
+}
+
+/*
+ * Whether a task that just became ready takes the CPU from the one that runs there: that of a later class,
+ * which it goes before, or of two serial ones that which is due to make way for it anyway, at the next look.
+ */
+static inline bool tw_preempts(const struct tw_task *waking, const struct tw_task *running,
+			       const struct tw_tunables *tun)
+{
+	if (waking->class == TW_CLASS_KERNEL)
+		return true;
+	if (running->class < waking->class)
+		return false;
+	if (running->class == waking->class)
+		return waking->class == TW_CLASS_SERIAL && tw_yields(running, waking, tun);
+	return tw_goes_first(waking, running, tun);
 }
 
 /*

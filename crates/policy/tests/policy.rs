@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the policy promises, for all inputs.
 
+use std::cmp::Ordering;
+
 use proptest::prelude::*;
 use threadwise_policy::{
     CAPACITY_ONE, Class, Group, Mode, Origin, Place, Run, Seat, Spot, Task, Tunables, fits_llc, is_counted,
@@ -568,7 +570,8 @@ proptest! {
     }
 
     /// A task is never further from the current vtime than its span, ahead by a boost more if it is senior, behind by what
-    /// others are boosted more; one that wakes up has no more credit than the window. Also where vtime wraps.
+    /// others are boosted more; one that wakes up has no more credit than the window, or 10 ms if it is serial. Also where
+    /// vtime wraps.
     #[test]
     fn vtimes_stay_near_now(
         vtime: u64, now: u64, woke: bool, c in 0usize..4, weight in 1u32..=10_000, nr_waiting in 0u32..100_000,
@@ -588,8 +591,12 @@ proptest! {
             Class::Parallel => (0, most),
         };
         let beyond = |most: u32, ns: u64| ns * u64::from(most) / u64::from(weight.max(most));
+        let behind = match (woke, CLASSES[c]) {
+            (true, Class::Senior | Class::Parallel) => t.vtime_window_ns,
+            (true, _) => beyond(100, 10 * MS) + beyond(1000, outrun),
+            (false, _) => beyond(100, span) + beyond(1000, outrun),
+        };
         let span = beyond(100, span);
-        let behind = if woke { t.vtime_window_ns } else { span + beyond(1000, outrun) };
         prop_assert!((-(behind as i64)..=(span + lead) as i64).contains(&from_now));
         prop_assert_eq!(bound(after), after);
     }
@@ -618,11 +625,17 @@ proptest! {
         prop_assert_eq!(preempts(Class::Serial, Class::Senior), ahead < serial - senior);
     }
 
-    /// A task preempts only what is of a later class; bound kernel threads preempt everything.
+    /// A task preempts only what is of a later class and behind it, and a serial one another that is due to make way for it;
+    /// bound kernel threads preempt everything.
     #[test]
     fn nobody_preempts_upwards(a: u64, b: u64, ca in 1usize..4, cb in 1usize..4, na in 0u32..100, nb in 0u32..100) {
         let (waking, running) = (task_among(na, CLASSES[ca], a), task_among(nb, CLASSES[cb], b));
-        prop_assert!(ca < cb || !tunables().preempts(&waking, &running));
+        let preempts = match ca.cmp(&cb) {
+            Ordering::Less => tunables().goes_first(&waking, &running),
+            Ordering::Equal => ca == 1 && tunables().due_in(&running, &waking) == 0,
+            Ordering::Greater => false,
+        };
+        prop_assert_eq!(tunables().preempts(&waking, &running), preempts);
         prop_assert!(tunables().preempts(&task_among(na, Class::Kernel, a), &running));
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use threadwise_workload::{memory, pipeline, ready, synthetic};
+use threadwise_workload::{interactive, memory, pipeline, ready, synthetic};
 
 use crate::Format;
 
@@ -36,6 +36,15 @@ pub enum Command {
     Pipeline {
         #[command(flatten)]
         args: pipeline::Args,
+
+        /// How to print the report
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+    },
+    /// A program that somebody waits for: how late it wakes up
+    Interactive {
+        #[command(flatten)]
+        args: interactive::Args,
 
         /// How to print the report
         #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -82,6 +91,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Pipeline { args, format } => {
             print(&pipeline::run(&args.into(), &mut print_rate)?, format)?;
         }
+        Command::Interactive { args, format } => print(&interactive::run(&args.into())?, format)?,
         Command::ReadyThreads(options) => return trace(options),
     }
     Ok(ExitCode::SUCCESS)

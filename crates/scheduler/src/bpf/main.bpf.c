@@ -114,19 +114,19 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 static s32 find_victim(struct task_struct *p, const struct tw_task *waking, s32 prev_cpu)
 {
 	u32 i, nr = tw_victim_scan(waking->class, p->nr_cpus_allowed == 1 ? 1 : nr_cpus);
+	u64 now = scx_bpf_now();
 	s32 bound = -1;
 
 	bpf_for(i, 0, nr) {
 		s32 cpu = (prev_cpu + i) % nr_cpus;
-		struct task_struct *running;
+		bool only_here = false;
 		struct tw_task task;
 
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
-		running = running_on(cpu);
-		if (!running || !look_at_charged(running, cpu, &task) || !preempts(waking, &task))
+		if (!look_at_running(cpu, now, &task, &only_here) || !preempts(waking, &task))
 			continue;
-		if (running->nr_cpus_allowed > 1)
+		if (!only_here)
 			return cpu;
 		if (bound < 0)
 			bound = cpu;

@@ -13,6 +13,7 @@ mod counting;
 mod decisions;
 mod explain;
 mod fairness;
+mod interactive;
 mod laboratory;
 #[path = "../../../../tests/notes.rs"]
 mod notes;
@@ -20,6 +21,7 @@ mod pairing;
 mod placement;
 mod places;
 mod programs;
+mod soak;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

@@ -339,9 +339,10 @@ impl Threadwise {
             let Some(running) = kernel.cpus[cpu].running.filter(|_| kernel.may_run(task, cpu)) else {
                 continue;
             };
+            let ahead_ns = kernel.now - kernel.tasks[running].exec_start;
             if !self
                 .tun
-                .preempts(waking, &self.look_at_charged(kernel, running, cpu))
+                .preempts(waking, &self.look_at(kernel, running, ahead_ns, false))
             {
                 continue;
             }
