@@ -329,6 +329,16 @@ static inline u64 tw_due_in(const struct tw_task *running, const struct tw_task 
 	return left < 0 ? 0 : (u64)left + 1;
 }
 
+/*
+ * The vtime of a task that waits behind another last-level cache, for CPUs of this one to go by: a step of
+ * the rotation later. To go there it has to fill that cache first, and two tasks that are hardly apart would
+ * be exchanged again and again.
+ */
+static inline u64 tw_vtime_across(u64 vtime, const struct tw_tunables *tun)
+{
+	return vtime + tun->rotate_ns;
+}
+
 /* Whether a task that has used up its slice makes way for the best that waits. */
 static inline bool tw_yields(const struct tw_task *running, const struct tw_task *waiting,
 			     const struct tw_tunables *tun)

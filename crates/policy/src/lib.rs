@@ -79,6 +79,7 @@ mod ffi {
         pub safe fn tw_native_victim_scan(class: u32, nr_cpus: u32) -> u32;
         pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_due_in(running: &Task, waiting: &Task, tun: &Tunables) -> u64;
+        pub safe fn tw_native_vtime_across(vtime: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_yields(running: &Task, waiting: &Task, tun: &Tunables) -> u32;
     }
 }
@@ -463,6 +464,11 @@ impl Tunables {
     /// For how many nanoseconds of vtime a task may go on beside a waiting one.
     pub fn due_in(&self, running: &Task, waiting: &Task) -> u64 {
         ffi::tw_native_due_in(running, waiting, self)
+    }
+
+    /// The vtime of a task that waits behind another last-level cache, for CPUs of this one to go by.
+    pub fn vtime_across(&self, vtime: u64) -> u64 {
+        ffi::tw_native_vtime_across(vtime, self)
     }
 
     /// Whether a task at the end of its slice makes way for a waiting one.

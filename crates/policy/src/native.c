@@ -225,6 +225,11 @@ u64 tw_native_due_in(const struct tw_task *running, const struct tw_task *waitin
 	return tw_due_in(running, waiting, tun);
 }
 
+u64 tw_native_vtime_across(u64 vtime, const struct tw_tunables *tun)
+{
+	return tw_vtime_across(vtime, tun);
+}
+
 u32 tw_native_yields(const struct tw_task *running, const struct tw_task *waiting,
 		     const struct tw_tunables *tun)
 {

@@ -548,6 +548,10 @@ fn threads_rotate_in_steps_and_the_senior_program_has_a_turn() {
     assert!(yields(Class::Parallel, 1002 * MS), "a step of the rotation");
     assert_eq!(due_in(Class::Parallel, 998 * MS), 3 * MS + 1);
     assert_eq!(due_in(Class::Parallel, 1001 * MS + 1), 0);
+    // Behind another cache it waits a step longer.
+    let across = task(Class::Parallel, tunables().vtime_across(waiting.vtime));
+    assert!(!tunables().yields(&task(Class::Parallel, 1002 * MS), &across));
+    assert!(tunables().yields(&task(Class::Parallel, 1003 * MS), &across));
     assert!(!yields(Class::Senior, 1101 * MS));
     assert!(yields(Class::Senior, 1102 * MS), "its boost is used up");
 }

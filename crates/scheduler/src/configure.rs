@@ -116,7 +116,8 @@ fn tell_machine(rodata: &mut types::rodata, options: &Options) -> Result<Pairing
     rodata.core_first.copy_from_slice(&cores.first);
     rodata.has_mode = options.mode != Mode::Near;
     rodata.tells_programs = options.programs.is_some();
-    if rodata.has_mode || rodata.tells_programs {
+    rodata.has_caches = Domains::tells_caches(&machine);
+    if rodata.has_mode || rodata.tells_programs || rodata.has_caches {
         let domains = Domains::of(&machine)?;
         rodata.llc_of.copy_from_slice(&domains.llc);
         rodata.package_of.copy_from_slice(&domains.package);

@@ -68,6 +68,12 @@ pub struct Domains {
 }
 
 impl Domains {
+    /// Whether a machine has several last-level caches, and no more than can be told apart.
+    pub fn tells_caches(machine: &Machine) -> bool {
+        let most = tw_limits_TW_DOMAINS as usize;
+        machine.nr_packages() <= most && (2..=most).contains(&machine.nr_llcs())
+    }
+
     /// Those of a machine.
     ///
     /// # Errors

@@ -46,6 +46,11 @@ impl Domains {
         self.llc_of[cpu]
     }
 
+    /// Whether two CPUs are behind different last-level caches.
+    pub fn is_across(&self, cpu: CpuIndex, other: CpuIndex) -> bool {
+        self.llc_of[cpu] != self.llc_of[other]
+    }
+
     /// The package of a CPU.
     pub fn package_of(&self, cpu: CpuIndex) -> usize {
         self.package_of[cpu]

@@ -491,6 +491,20 @@ fn programs_that_use_memory_share_caches_that_can_be_resized() {
     assert!(text(&refused.stderr).contains("no program of the experiment uses memory"));
 }
 
+/// 0.86 to 0.89 of the kernel's scheduler; 0.66 where a task goes to another cache as soon as to another CPU.
+#[test]
+fn threads_that_take_turns_stay_behind_their_cache() {
+    let output = simulated(
+        "two-caches",
+        &["--seconds", "2", "--rounds", "2", "--format", "json"],
+    );
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let (alone, together) = (0, 1);
+    assert!((total(&output, alone, 1) / total(&output, alone, 0) - 1.0).abs() < 0.01);
+    let share = total(&output, together, 1) / total(&output, together, 0);
+    assert!(share > 0.8, "{share}");
+}
+
 #[test]
 fn a_machine_with_power_figures_consumes_joules() {
     let folder = tempfile::tempdir().unwrap();

@@ -263,6 +263,8 @@ static s32 queue_before(struct task_struct *prev, struct tw_task *task, s32 own,
 		return -1;
 	if (theirs && !look_at_waiting(theirs, other, &their_first))
 		return -1;
+	if (is_across(own, other))
+		their_first.vtime = tw_vtime_across(their_first.vtime, tun());
 	/* One of these may have become senior in its place. */
 	if (task->class == TW_CLASS_SENIOR)
 		task->class = class_of(prev);
@@ -296,11 +298,31 @@ static u64 slice_beside(const struct task_struct *p, const struct task_ctx *tctx
 	return slice_ns;
 }
 
-/* A CPU has nothing to run: it takes what waits, its own first. */
-static bool dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
+/* Takes what waits elsewhere, behind the same last-level cache or anywhere. */
+static bool steal(struct cpu_ctx *cctx, s32 cpu, bool anywhere)
 {
+	u64 before = cctx->stats[TW_STAT_STOLEN];
 	u32 i;
 
+	bpf_for(i, 0, nr_cpus) {
+		s32 from = next_queued_cpu(&cctx->cursor, cpu);
+
+		if (from < 0)
+			break;
+		if (!anywhere && is_across(cpu, from))
+			continue;
+		if (scx_bpf_dsq_move_to_local(from, SCX_ENQ_IMMED)) {
+			count(cctx, TW_STAT_STOLEN);
+			break;
+		}
+	}
+	/* A flag would be folded into what the verifier takes for arithmetic on a pointer. */
+	return cctx->stats[TW_STAT_STOLEN] != before;
+}
+
+/* A CPU has nothing to run: it takes what waits, its own first, and those of its cache before others. */
+static bool dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
+{
 	if (is_marked(cpu)) {
 		if (scx_bpf_dsq_move_to_local(cpu, SCX_ENQ_IMMED))
 			return true;
@@ -308,17 +330,7 @@ static bool dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
 	}
 	if (!tasks_wait)
 		return false;
-	bpf_for(i, 0, nr_cpus) {
-		s32 from = next_queued_cpu(&cctx->cursor, cpu);
-
-		if (from < 0)
-			return false;
-		if (scx_bpf_dsq_move_to_local(from, SCX_ENQ_IMMED)) {
-			count(cctx, TW_STAT_STOLEN);
-			return true;
-		}
-	}
-	return false;
+	return steal(cctx, cpu, !has_caches) || (has_caches && steal(cctx, cpu, true));
 }
 
 void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)

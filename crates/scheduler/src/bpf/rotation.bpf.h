@@ -78,6 +78,8 @@ __noinline int kick_if_due(s32 cpu, u64 now)
 	bpf_rcu_read_unlock();
 	if (!found)
 		return 0;
+	if (!rotation_state.bound && is_across(cpu, rotation_state.queue))
+		waiting.vtime = tw_vtime_across(waiting.vtime, tun());
 	in_ns = due_in(&task, &waiting);
 	if (in_ns && !makes_room(&task, bound, rotation_state.bound)) {
 		if (in_ns < rotation_state.in_ns)

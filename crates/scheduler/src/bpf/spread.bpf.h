@@ -9,8 +9,7 @@
 /* The mode as it is now. */
 u32 mode;
 
-/* The last-level cache and the package of each CPU, and how many cores each cache has. */
-const volatile u8 llc_of[TW_MAX_CPUS];
+/* The package of each CPU, and how many cores each last-level cache has. */
 const volatile u8 package_of[TW_MAX_CPUS];
 const volatile u16 llc_cores[TW_DOMAINS];
 
@@ -42,11 +41,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct tally);
 } tallies SEC(".maps");
-
-static u32 llc_at(s32 cpu)
-{
-	return llc_of[cpu & (TW_MAX_CPUS - 1)] & (TW_DOMAINS - 1);
-}
 
 static u32 package_at(s32 cpu)
 {

@@ -279,6 +279,21 @@ static u32 capacity_of(s32 cpu)
 	return capacities[cpu & (TW_MAX_CPUS - 1)];
 }
 
+/* Whether there are several last-level caches that are told apart, and that of each CPU. */
+const volatile bool has_caches = false;
+const volatile u8 llc_of[TW_MAX_CPUS];
+
+static u32 llc_at(s32 cpu)
+{
+	return llc_of[cpu & (TW_MAX_CPUS - 1)] & (TW_DOMAINS - 1);
+}
+
+/* Whether a task that goes from one of these CPUs to the other leaves what it has in the cache behind. */
+static bool is_across(s32 cpu, s32 other)
+{
+	return has_caches && llc_at(cpu) != llc_at(other);
+}
+
 /*
  * How often the kernel itself disables migration for the task under which a hook runs: not at all or once, as
  * it is built. An idle task never does so itself, so it tells; until one is seen nobody is sent away.

@@ -398,17 +398,33 @@ impl Threadwise {
             }
             self.unmark_if_empty(kernel, cpu);
         }
-        if !self.tasks_wait {
-            return;
+        let has_caches = kernel.domains.nr_llcs() > 1;
+        if self.tasks_wait && !self.steal(kernel, cpu, !has_caches) && has_caches {
+            self.steal(kernel, cpu, true);
         }
+    }
+
+    /// Takes what waits elsewhere, behind the same last-level cache or anywhere. False if that is nothing.
+    fn steal(&mut self, kernel: &mut Kernel, cpu: CpuIndex, anywhere: bool) -> bool {
         for _ in 0..kernel.cpus.len() {
             let Some(from) = self.next_queued(kernel.cpus.len(), cpu) else {
-                return;
+                return false;
             };
-            if kernel.move_to_local(cpu, self.queues + from) {
-                return;
+            let is_near = anywhere || !kernel.domains.is_across(cpu, from);
+            if is_near && kernel.move_to_local(cpu, self.queues + from) {
+                return true;
             }
         }
+        false
+    }
+
+    /// A task that waits in a queue, as a CPU sees it that may be behind another cache (`is_across()`).
+    fn seen_from(&self, kernel: &Kernel, cpu: CpuIndex, waiting: &Task, queue: CpuIndex) -> Task {
+        let vtime = match kernel.domains.is_across(cpu, queue) {
+            true => self.tun.vtime_across(waiting.vtime),
+            false => waiting.vtime,
+        };
+        Task { vtime, ..*waiting }
     }
 
     /// Of two CPUs' queues the one whose first task comes first and before the running one; or for how long that may go on
@@ -430,7 +446,10 @@ impl Threadwise {
             return Ok(own);
         }
         let my_first = mine.map(|mine| (own, self.look_at_waiting(kernel, mine, own)));
-        let their_first = theirs.map(|(other, first)| (other, self.look_at_waiting(kernel, first, other)));
+        let their_first = theirs.map(|(other, first)| {
+            let first = self.look_at_waiting(kernel, first, other);
+            (other, self.seen_from(kernel, own, &first, other))
+        });
         if task.class == Class::Senior {
             task.class = self.class_of(kernel, prev);
         }

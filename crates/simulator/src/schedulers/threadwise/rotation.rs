@@ -43,13 +43,21 @@ impl Threadwise {
     }
 
     /// Kicks a CPU if its task is due to make way for this one, and may be bound to it.
-    pub(super) fn kick_if_due(&mut self, kernel: &mut Kernel, cpu: CpuIndex, waiting: &Task, is_bound: bool) {
+    pub(super) fn kick_if_due(
+        &mut self,
+        kernel: &mut Kernel,
+        cpu: CpuIndex,
+        (waiting, queue): (&Task, CpuIndex),
+        is_bound: bool,
+    ) {
         let Some(running) = kernel.cpus[cpu].running else {
             return;
         };
         let ahead_ns = kernel.now - kernel.tasks[running].exec_start;
         let task = self.look_at(kernel, running, ahead_ns, false);
-        let in_ns = self.tun.due_in(&task, waiting);
+        let in_ns = self
+            .tun
+            .due_in(&task, &self.seen_from(kernel, cpu, waiting, queue));
         if in_ns > 0 && !makes_room(&task, kernel.tasks[running].bound_to.is_some(), is_bound) {
             self.rotation.in_ns = self.rotation.in_ns.min(in_ns);
         } else if self.rotation.kicks > 0 {
@@ -71,7 +79,7 @@ impl Threadwise {
         }
         self.rotation.kicks += 1;
         if kernel.tasks[first].bound_to.is_some() {
-            self.kick_if_due(kernel, queue, &task, true);
+            self.kick_if_due(kernel, queue, (&task, queue), true);
         } else if self
             .rotation
             .first
@@ -108,7 +116,7 @@ impl Threadwise {
         for step in 0..nr {
             let cpu = (from + step) % total;
             if kernel.may_run(first, cpu) {
-                self.kick_if_due(kernel, cpu, waiting, false);
+                self.kick_if_due(kernel, cpu, (waiting, queue), false);
             }
         }
     }
