@@ -15,6 +15,8 @@ fn mixed_stress(scheduler: &str, seconds: u32) -> Job {
         r#"
         dmesg_bad() {{ busybox dmesg | busybox grep -E 'WARNING|BUG|Oops|stall|hung|lockup|sched_ext.*(error|exit)'; }}
         uptime() {{ busybox cut -d. -f1 /proc/uptime; }}
+        # That what the kernel says is seen at all.
+        busybox dmesg -c >/dev/null; echo 'WARNING: a control' >/dev/kmsg; echo "control $(dmesg_bad | busybox wc -l)"
         busybox dmesg -c >/dev/null
         attach {scheduler}
         before=$(seq); end=$(($(uptime) + {seconds}))
@@ -69,6 +71,7 @@ fn mixed_stress_ends_with_counts_at_zero_and_without_a_word_of_the_kernel() {
     ] {
         assert!(!out.contains(wrong), "{wrong}: {out}");
     }
+    assert!(out.contains("control 1"), "{out}");
     let rounds = number_after("rounds ", &out);
     assert!(rounds > 0, "{out}");
     assert_eq!(number_after("offline ", &out), 3 * rounds, "{out}");
