@@ -34,8 +34,10 @@ use scx_utils::build_id;
 use options::Options;
 use scheduler::Scheduler;
 
-/// So many restarts in a row that did not last a second are no progress.
+/// So many restarts in a row, each after less than this, are no progress. That the kernel asks for one is noticed at the
+/// loader's next look.
 const HASTY_RESTARTS: u32 = 5;
+const HASTY: Duration = Duration::from_secs(2);
 
 /// The command's name, as it appears in messages.
 const NAME: &str = "scx_threadwise";
@@ -102,14 +104,27 @@ fn schedule(options: &Options, shutdown: &AtomicBool, signals: &Receiver<()>) ->
         if !exit.should_restart() {
             return Ok(());
         }
-        hasty = if attached.elapsed() < Duration::from_secs(1) {
-            hasty + 1
-        } else {
-            0
-        };
+        hasty = hasty_restarts(hasty, attached.elapsed());
         ensure!(
             hasty < HASTY_RESTARTS,
-            "the kernel asked for {hasty} restarts within a second each: given up"
+            "the kernel asked for {hasty} restarts within {HASTY:?} each: given up"
         );
+    }
+}
+
+/// How many restarts in a row were asked for in haste, one more having been asked for after so long.
+fn hasty_restarts(before: u32, lasted: Duration) -> u32 {
+    if lasted < HASTY { before + 1 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restarts_that_are_noticed_at_the_next_look_are_hasty() {
+        assert_eq!(hasty_restarts(2, scheduler::LOOK_INTERVAL), 3);
+        assert_eq!(hasty_restarts(2, Duration::from_millis(20)), 3);
+        assert_eq!(hasty_restarts(2, 3 * scheduler::LOOK_INTERVAL), 0);
     }
 }

@@ -28,7 +28,7 @@ use crate::stats::{self, Metrics, Snapshot};
 
 /// How often to look whether the kernel has ended the scheduler. Each look wakes a serial program, this one, which takes a CPU for
 /// a millisecond or two on processors as slow as the lab's.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+pub const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often to take over what was recorded, which is much.
 const RECORD_INTERVAL: Duration = Duration::from_millis(200);
 

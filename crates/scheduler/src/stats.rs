@@ -64,8 +64,8 @@ pub struct Metrics {
     /// Times that a parallel program became the senior one.
     #[stat(desc = "Times that a parallel program became the senior one")]
     pub handovers: u64,
-    /// Times that tasks behind different last-level caches were to change places.
-    #[stat(desc = "Tasks that changed places to even out what last-level caches have to hold")]
+    /// Times that tasks behind different last-level caches were asked to change places.
+    #[stat(desc = "Pairs of tasks asked to change places, to even out what last-level caches have to hold")]
     pub paired: u64,
     /// Ready tasks at this moment, as the thread groups count them.
     #[stat(
