@@ -11,6 +11,7 @@ mod cgroups;
 mod cost;
 mod counting;
 mod decisions;
+mod drift;
 mod explain;
 mod fairness;
 mod interactive;
