@@ -13,9 +13,8 @@
 /* One per thread group. All zero: nothing is ready. */
 struct tw_group {
 	u32 nr_ready;
-	/* Its place in the line of parallel programs: when it last became parallel or had its turn
-	 * (tw_stamp()). */
-	u32 entered;
+	/* For how long it has waited, in units of 1.024 us that wrap (seniority.h). */
+	u32 lost;
 	/* When it last became parallel, which names the phase, and the current vtime then, both as
 	 * tw_stamp(). */
 	u32 began;
@@ -32,7 +31,7 @@ enum tw_phase {
 
 /*
  * A time in 32 bits: units of 65.536 us, so that two that lie less than 39 hours apart compare
- * rightly. A group that has been parallel for longer may lose its place in line, no more.
+ * rightly.
  */
 static inline u32 tw_stamp(u64 now_ns)
 {
@@ -81,8 +80,7 @@ static inline bool tw_phase_began(u32 nr_ready, u32 serial_threshold)
 static inline void tw_phase_begin(struct tw_group *group, u64 now_ns, u64 vtime_now)
 {
 	group->base = tw_stamp(vtime_now);
-	group->entered = tw_stamp(now_ns);
-	group->began = group->entered;
+	group->began = tw_stamp(now_ns);
 }
 
 /* How long the parallel phase has gone on, less than 65.536 us rounded off. */
@@ -112,29 +110,6 @@ static inline bool tw_starts_with_phase(const struct tw_group *group, u32 seen, 
 static inline bool tw_phase_ended(u32 nr_ready, u32 serial_threshold)
 {
 	return nr_ready == serial_threshold;
-}
-
-/*
- * Which parallel program goes first? The one that entered its phase first (section VII, seniority
- * boost). Programs that compete for the machine gain nothing from sharing it; those that go one
- * after the other are done sooner on the mean. The paper asks for as many ready threads as CPUs;
- * every parallel program takes part here, because where all fit nobody waits, and where some do not
- * the order is as good for programs of half the machine's size.
- *
- * Whether the senior program keeps its place beside another parallel one.
- */
-static inline bool tw_stays_senior(const struct tw_group *senior, const struct tw_group *other,
-				   u32 serial_threshold)
-{
-	return tw_phase_of(senior->nr_ready, serial_threshold) == TW_PARALLEL &&
-	       (s32)(other->entered - senior->entered) >= 0;
-}
-
-/* Whether the senior program has had its turn and goes to the end of the line. */
-static inline bool tw_turn_is_over(u32 since, u32 now, u64 turn_ns)
-{
-	/* Another CPU's clock may be behind. */
-	return (s32)(now - since) > (s32)tw_stamp(turn_ns);
 }
 
 #endif /* TW_PHASE_H */

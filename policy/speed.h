@@ -7,7 +7,7 @@
 #ifndef TW_SPEED_H
 #define TW_SPEED_H
 
-#include "order.h"
+#include "seniority.h"
 
 /* Faster CPUs that one decision looks at, at most. */
 #define TW_FASTER_SCAN 16
@@ -35,13 +35,20 @@ static inline bool tw_moves_up(enum tw_class class, u32 here, const struct tw_pl
 }
 
 /*
- * Whether a task that runs on a slower CPU takes the faster one over from another parallel one, which has had
- * more done there. Threads that do equal parts between two barriers then advance at the mean speed of their
- * CPUs; if each stayed where it is, all would wait for those on the slowest.
+ * Whether a task that runs on a slower CPU takes the faster one over from another of its kind, whose program
+ * has lost so much less than its own (tw_lost_more()).
+ *
+ * A parallel one takes it from one that has had more done. Threads that do equal parts between two barriers
+ * then advance at the mean speed of their CPUs; if each stayed where it is, all would wait for those on the
+ * slowest. A serial one waits for nobody, and an exchange costs caches: it takes it when it is a quarter of a
+ * turn behind. Else who came first would be faster for as long as it runs ("priority for processing power
+ * per application" of section VII).
  */
-static inline bool tw_takes_turn(const struct tw_task *task, const struct tw_task *there,
+static inline bool tw_takes_turn(const struct tw_task *task, const struct tw_task *there, s32 lost_more,
 				 const struct tw_tunables *tun)
 {
+	if (task->class == TW_CLASS_SERIAL)
+		return there->class == TW_CLASS_SERIAL && lost_more > tw_turns(1, tun) / 4;
 	return task->class > TW_CLASS_SERIAL && there->class > TW_CLASS_SERIAL && tw_yields(there, task, tun);
 }
 

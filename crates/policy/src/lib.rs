@@ -24,7 +24,6 @@ mod ffi {
         pub safe fn tw_native_is_counted(nr_threads: u32, threshold: u32) -> u32;
         pub safe fn tw_native_phase_began(ready: u32, threshold: u32) -> u32;
         pub safe fn tw_native_phase_ended(ready: u32, threshold: u32) -> u32;
-        pub safe fn tw_native_stamp(now_ns: u64) -> u32;
         pub fn tw_native_phase_begin(group: *const RawGroup, now_ns: u64, vtime_now: u64);
         pub safe fn tw_native_phase_age_ns(group: &RawGroup, now_ns: u64) -> u64;
         pub safe fn tw_native_starts_with_phase(
@@ -35,11 +34,25 @@ mod ffi {
             threshold: u32,
         ) -> u32;
         pub safe fn tw_native_unstamp(stamp: u32, now: u64) -> u64;
-        pub safe fn tw_native_stays_senior(senior: &RawGroup, other: &RawGroup, threshold: u32) -> u32;
-        pub safe fn tw_native_turn_is_over(since: u32, now: u32, turn_ns: u64) -> u32;
+        pub safe fn tw_native_loss(
+            waited_ns: u64,
+            weight: u32,
+            nr_ready: u32,
+            nr_threads: u32,
+            nr_cpus: u32,
+        ) -> u32;
+        pub safe fn tw_native_loss_of_speed(class: u32, ran_ns: u64, capacity: u32, weight: u32) -> u32;
+        pub safe fn tw_native_lost_more(group: &RawGroup, than: &RawGroup) -> i32;
+        pub safe fn tw_native_lost_near(group: &RawGroup, senior: &RawGroup, tun: &Tunables) -> u32;
+        pub safe fn tw_native_stays_senior(
+            senior: &RawGroup,
+            other: &RawGroup,
+            losing: u32,
+            tun: &Tunables,
+        ) -> u32;
         pub safe fn tw_native_is_faster(capacity: u32, than: u32) -> u32;
         pub safe fn tw_native_moves_up(class: u32, here: u32, there: &Place) -> u32;
-        pub safe fn tw_native_takes_turn(task: &Task, there: &Task, tun: &Tunables) -> u32;
+        pub safe fn tw_native_takes_turn(task: &Task, there: &Task, lost_more: i32, tun: &Tunables) -> u32;
         pub safe fn tw_native_seat_rank(seat: &Seat) -> u32;
         pub safe fn tw_native_spot_rank(spot: &Spot, mode: u32) -> u32;
         pub safe fn tw_native_leaves_spot(own_rank: u32, rank: u32) -> u32;
@@ -92,7 +105,7 @@ pub const CAPACITY_ONE: u32 = 1024;
 #[repr(C)]
 struct RawGroup {
     nr_ready: AtomicU32,
-    entered: AtomicU32,
+    lost: AtomicU32,
     began: AtomicU32,
     base: AtomicU32,
 }
@@ -145,14 +158,59 @@ impl Group {
         ffi::tw_native_starts_with_phase(&self.0, seen, ready_ns, now_ns, serial_threshold) != 0
     }
 
-    /// Its turn is over: it goes to the end of the line now, a [`stamp`].
-    pub fn enter(&self, now: u32) {
-        self.0.entered.store(now, Ordering::SeqCst);
+    /// What it has lost by waiting, a [`loss`] that wraps.
+    pub fn lost(&self) -> u32 {
+        self.0.lost.load(Ordering::SeqCst)
     }
 
-    /// Whether this group, the senior one, keeps its place beside another parallel one.
-    pub fn stays_senior(&self, other: &Self, serial_threshold: u32) -> bool {
-        ffi::tw_native_stays_senior(&self.0, &other.0, serial_threshold) != 0
+    /// It lost so much more.
+    pub fn lose(&self, loss: u32) {
+        self.0.lost.fetch_add(loss, Ordering::SeqCst);
+    }
+
+    /// Brings what it has lost near to what another has, and says by how much more that is.
+    pub fn lose_near(&self, other: &Self, tun: &Tunables) -> i32 {
+        let lost = ffi::tw_native_lost_near(&self.0, &other.0, tun);
+        self.0.lost.store(lost, Ordering::SeqCst);
+        ffi::tw_native_lost_more(&self.0, &other.0)
+    }
+
+    /// Whether this group, the senior one, keeps its place beside another parallel one that is losing so much right now.
+    pub fn stays_senior(&self, other: &Self, losing: u32, tun: &Tunables) -> bool {
+        ffi::tw_native_stays_senior(&self.0, &other.0, losing, tun) != 0
+    }
+}
+
+/// What a program loses where a task of this class and weight ran for so long on a CPU of this capacity, in units of 1.024 us.
+pub fn loss_of_speed(class: Class, ran_ns: u64, capacity: u32, weight: u32) -> u32 {
+    ffi::tw_native_loss_of_speed(class as u32, ran_ns, capacity, weight)
+}
+
+/// What a program loses while a thread of it waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    /// For how long, in nanoseconds.
+    pub waited_ns: u64,
+    /// What it weighs, 1 to 10000.
+    pub weight: u32,
+    /// How many threads of its program are ready.
+    pub nr_ready: u32,
+    /// And how many there are.
+    pub nr_threads: u32,
+    /// Of the machine.
+    pub nr_cpus: u32,
+}
+
+impl Waiting {
+    /// In units of 1.024 us.
+    pub fn loss(&self) -> u32 {
+        ffi::tw_native_loss(
+            self.waited_ns,
+            self.weight,
+            self.nr_ready,
+            self.nr_threads,
+            self.nr_cpus,
+        )
     }
 }
 
@@ -169,16 +227,6 @@ pub fn phase_began(nr_ready: u32, serial_threshold: u32) -> bool {
 /// Whether the thread whose sleep left so many ready threads ended a parallel phase.
 pub fn phase_ended(nr_ready: u32, serial_threshold: u32) -> bool {
     ffi::tw_native_phase_ended(nr_ready, serial_threshold) != 0
-}
-
-/// A time in units of 65.536 us, which wraps; two within 39 hours compare rightly.
-pub fn stamp(now_ns: u64) -> u32 {
-    ffi::tw_native_stamp(now_ns)
-}
-
-/// Whether a program that has been the senior one since then (both are [`stamp`]s) has had its turn.
-pub fn turn_is_over(since: u32, now: u32, turn_ns: u64) -> bool {
-    ffi::tw_native_turn_is_over(since, now, turn_ns) != 0
 }
 
 /// Whether a CPU of this capacity is so much faster than another that a migration is worth it.
@@ -445,9 +493,10 @@ impl Tunables {
         ffi::tw_native_preempts(waking, running, self) != 0
     }
 
-    /// Whether a task that runs on a slower CPU takes a faster one over from what runs there.
-    pub fn takes_turn(&self, task: &Task, there: &Task) -> bool {
-        ffi::tw_native_takes_turn(task, there, self) != 0
+    /// Whether a task that runs on a slower CPU takes a faster one over from what runs there, whose program has lost so much
+    /// less than its own.
+    pub fn takes_turn(&self, task: &Task, there: &Task, lost_more: i32) -> bool {
+        ffi::tw_native_takes_turn(task, there, lost_more, self) != 0
     }
 
     /// How long a task runs before those who wait are considered, in nanoseconds.

@@ -3,6 +3,7 @@
 #include "../../../policy/cgroup.h"
 #include "../../../policy/order.h"
 #include "../../../policy/pairing.h"
+#include "../../../policy/seniority.h"
 #include "../../../policy/smt.h"
 #include "../../../policy/speed.h"
 #include "../../../policy/spread.h"
@@ -48,11 +49,6 @@ u32 tw_native_phase_ended(u32 nr_ready, u32 serial_threshold)
 	return tw_phase_ended(nr_ready, serial_threshold);
 }
 
-u32 tw_native_stamp(u64 now_ns)
-{
-	return tw_stamp(now_ns);
-}
-
 void tw_native_phase_begin(struct tw_group *group, u64 now_ns, u64 vtime_now)
 {
 	tw_phase_begin(group, now_ns, vtime_now);
@@ -74,14 +70,31 @@ u64 tw_native_unstamp(u32 stamp, u64 now)
 	return tw_unstamp(stamp, now);
 }
 
-u32 tw_native_stays_senior(const struct tw_group *senior, const struct tw_group *other, u32 serial_threshold)
+u32 tw_native_loss(u64 waited_ns, u32 weight, u32 nr_ready, u32 nr_threads, u32 nr_cpus)
 {
-	return tw_stays_senior(senior, other, serial_threshold);
+	return tw_loss(waited_ns, weight, nr_ready, nr_threads, nr_cpus);
 }
 
-u32 tw_native_turn_is_over(u32 since, u32 now, u64 turn_ns)
+u32 tw_native_loss_of_speed(u32 class, u64 ran_ns, u32 capacity, u32 weight)
 {
-	return tw_turn_is_over(since, now, turn_ns);
+	return tw_loss_of_speed(class, ran_ns, capacity, weight);
+}
+
+s32 tw_native_lost_more(const struct tw_group *group, const struct tw_group *than)
+{
+	return tw_lost_more(group, than);
+}
+
+u32 tw_native_lost_near(const struct tw_group *group, const struct tw_group *senior,
+			const struct tw_tunables *tun)
+{
+	return tw_lost_near(group, senior, tun);
+}
+
+u32 tw_native_stays_senior(const struct tw_group *senior, const struct tw_group *other, u32 losing,
+			   const struct tw_tunables *tun)
+{
+	return tw_stays_senior(senior, other, losing, tun);
 }
 
 u32 tw_native_is_faster(u32 capacity, u32 than)
@@ -94,10 +107,10 @@ u32 tw_native_moves_up(u32 class, u32 here, const struct tw_place *there)
 	return tw_moves_up(class, here, there);
 }
 
-u32 tw_native_takes_turn(const struct tw_task *task, const struct tw_task *there,
+u32 tw_native_takes_turn(const struct tw_task *task, const struct tw_task *there, s32 lost_more,
 			 const struct tw_tunables *tun)
 {
-	return tw_takes_turn(task, there, tun);
+	return tw_takes_turn(task, there, lost_more, tun);
 }
 
 u32 tw_native_seat_rank(const struct tw_seat *seat)

@@ -25,7 +25,7 @@ pub struct TunableOptions {
     #[arg(long, default_value_t = USUAL.senior_boost_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(0..=400_000))]
     pub senior_boost_us: u64,
 
-    /// How long a parallel program goes before others that compete with it, in microseconds
+    /// How long a parallel program goes before another that competes with it and loses as much meanwhile, in microseconds
     #[arg(long, default_value_t = USUAL.senior_turn_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(1_000..=10_000_000))]
     pub senior_turn_us: u64,
 

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    CAPACITY_ONE, Class, Group, Mode, Origin, Place, Run, Seat, Spot, Task, Tunables, fits_llc, is_counted,
-    is_faster, makes_room, phase_began, phase_ended, stamp, turn_is_over, vtime_charge,
+    CAPACITY_ONE, Class, Group, Mode, Origin, Place, Run, Seat, Spot, Task, Tunables, Waiting, fits_llc,
+    is_counted, is_faster, loss_of_speed, makes_room, phase_began, phase_ended, vtime_charge,
 };
 
 const MS: u64 = 1_000_000;
@@ -108,30 +108,96 @@ fn a_phase_begins_and_ends_once() {
     assert_eq!(ended, [false, false, true, false, false]);
 }
 
-/// A group of this many ready threads that became parallel at this time.
-fn group(nr_ready: u32, entered_ns: u64) -> Group {
+/// A group of eight ready threads that has lost so much time.
+fn group(lost_ns: u64) -> Group {
     let group = Group::default();
-    (0..nr_ready).for_each(|_| assert!(group.add() > 0));
-    group.enter(stamp(entered_ns));
+    (0..8).for_each(|_| assert!(group.add() > 0));
+    group.lose(loss(lost_ns, 1));
     group
 }
 
-#[test]
-fn whoever_entered_first_is_senior_while_it_is_parallel() {
-    let (first, second) = (group(8, 1000 * MS), group(8, 1010 * MS));
-    assert!(first.stays_senior(&second, 2) && !second.stays_senior(&first, 2));
-    assert!(first.stays_senior(&first, 2), "nobody outranks itself");
-    for _ in 0..6 {
-        first.sub();
-    }
-    assert!(!first.stays_senior(&second, 2), "its phase is over");
+/// Of one of so many threads of nice 0 that waits.
+fn loss(waited_ns: u64, nr_threads: u32) -> u32 {
+    let waiting = Waiting {
+        waited_ns,
+        weight: 100,
+        nr_ready: 1,
+        nr_threads,
+        nr_cpus: 8,
+    };
+    waiting.loss()
 }
 
 #[test]
-fn turns_end_also_where_stamps_wrap() {
-    let since = stamp(u64::MAX);
-    assert!(!turn_is_over(since, since.wrapping_add(stamp(99 * MS)), 100 * MS));
-    assert!(turn_is_over(since, since.wrapping_add(stamp(101 * MS)), 100 * MS));
+fn whoever_lost_more_by_half_a_turn_is_senior() {
+    let tun = turns_of_80_ms();
+    let (first, little, more) = (group(1000 * MS), group(1039 * MS), group(1041 * MS));
+    assert!(first.stays_senior(&first, 0, &tun), "nobody outranks itself");
+    assert!(first.stays_senior(&little, 0, &tun) && !first.stays_senior(&more, 0, &tun));
+    assert!(
+        !first.stays_senior(&little, loss(2 * MS, 1), &tun),
+        "it waits as well"
+    );
+    assert!(more.stays_senior(&first, 0, &tun) && little.stays_senior(&first, 0, &tun));
+    (0..6).for_each(|_| assert!(first.sub() > 0));
+    assert!(!first.stays_senior(&little, 0, &tun), "its phase is over");
+}
+
+fn turns_of_80_ms() -> Tunables {
+    Tunables {
+        senior_turn_ns: 80 * MS,
+        ..Tunables::default()
+    }
+}
+
+#[test]
+fn a_program_loses_its_waiting_threads_part_of_the_time() {
+    let waiting = |weight, nr_ready, nr_threads| {
+        let waiting = Waiting {
+            waited_ns: 8000 * 1024,
+            weight,
+            nr_ready,
+            nr_threads,
+            nr_cpus: 8,
+        };
+        waiting.loss()
+    };
+    assert_eq!(
+        [waiting(100, 8, 8), waiting(100, 1, 8), waiting(100, 4, 4)],
+        [1000, 1000, 2000]
+    );
+    assert_eq!(waiting(100, 40, 100), 200, "more are ready than there are CPUs");
+    assert_eq!(
+        waiting(100, 3, 100),
+        1000,
+        "of a hundred threads no more than CPUs run"
+    );
+    assert_eq!([waiting(50, 8, 8), waiting(300, 8, 8)], [500, 3000]);
+    assert_eq!(waiting(10_000, 8, 8), waiting(1000, 8, 8));
+    assert_eq!(waiting(100, 0, 0), 8000, "nothing is known");
+}
+
+/// Two programs that never end their phases, of which the one that is not senior waits: turns are equal and as long as they are set.
+#[test]
+fn who_never_sleeps_has_equal_turns() {
+    let tun = turns_of_80_ms();
+    let programs = [group(0), group(0)];
+    let (mut senior, mut turn_ms, mut turns) = (0, 0, Vec::new());
+    for _ in 0..2000 {
+        let other = 1 - senior;
+        (0..8).for_each(|_| programs[other].lose(loss(MS, 8)));
+        programs[other].lose_near(&programs[senior], &tun);
+        turn_ms += 1;
+        if !programs[senior].stays_senior(&programs[other], 0, &tun) {
+            turns.push(std::mem::take(&mut turn_ms));
+            senior = other;
+        }
+    }
+    assert!(turns.len() >= 20);
+    assert!(
+        turns[1..].iter().all(|turn| (79..=83).contains(turn)),
+        "{turns:?}"
+    );
 }
 
 /// Puts single-threaded programs, or the threads of one, on the idle CPUs of least rank, one after the other: 2 packages with 4
@@ -229,17 +295,50 @@ fn parallel_tasks_take_turns_on_a_fast_cpu() {
     };
     let (behind, ahead) = (10 * MS, 10 * MS + tun.rotate_ns + 1);
     for class in [Class::Parallel, Class::Senior] {
-        assert!(tun.takes_turn(&at(behind, class), &at(ahead, class)));
+        assert!(tun.takes_turn(&at(behind, class), &at(ahead, class), -1000));
         assert!(
-            !tun.takes_turn(&at(behind, class), &at(ahead - 2, class)),
+            !tun.takes_turn(&at(behind, class), &at(ahead - 2, class), 1 << 20),
             "a migration for less than a step of the rotation"
         );
-        assert!(!tun.takes_turn(&at(behind, class), &at(u64::MAX / 4, Class::Serial)));
-        assert!(!tun.takes_turn(&at(behind, Class::Serial), &at(ahead, class)));
+        assert!(!tun.takes_turn(&at(behind, class), &at(u64::MAX / 4, Class::Serial), 1 << 20));
+        assert!(!tun.takes_turn(&at(behind, Class::Serial), &at(ahead, class), 1 << 20));
     }
     assert!(
-        tun.takes_turn(&at(ahead, Class::Senior), &at(behind, Class::Parallel)),
+        tun.takes_turn(&at(ahead, Class::Senior), &at(behind, Class::Parallel), 0),
         "the senior program has the fast CPU"
+    );
+}
+
+/// Two serial programs on a fast CPU and one of half its speed, which ask at each tick of 4 ms: both get equally far, and
+/// exchanges are rare.
+#[test]
+fn serial_tasks_take_turns_on_the_fast_cpu() {
+    let tun = turns_of_80_ms();
+    let serial = Task {
+        vtime: 0,
+        class: Class::Serial,
+        nr_waiting: 0,
+    };
+    let (programs, mut work, mut nr_exchanges) = ([group(0), group(7 * MS)], [0, 0], 0);
+    let mut fast = 0;
+    for _ in 0..1000 {
+        let slow = 1 - fast;
+        work[fast] += 4 * MS;
+        work[slow] += 2 * MS;
+        assert_eq!(loss_of_speed(Class::Serial, 4 * MS, 1024, 100), 0);
+        programs[slow].lose(loss_of_speed(Class::Serial, 4 * MS, 512, 100));
+        let lost_more = programs[slow].lose_near(&programs[fast], &tun);
+        if tun.takes_turn(&serial, &serial, lost_more) {
+            (fast, nr_exchanges) = (slow, nr_exchanges + 1);
+        }
+    }
+    let apart = work[0].abs_diff(work[1]);
+    assert!(apart < 60 * MS, "{work:?}");
+    assert!((30..=60).contains(&nr_exchanges), "{nr_exchanges} in 4 s");
+    assert_eq!(
+        loss_of_speed(Class::Parallel, 4 * MS, 512, 100),
+        0,
+        "all of them have slow CPUs alike"
     );
 }
 
@@ -470,7 +569,7 @@ fn only_bound_tasks_turn_a_serial_one_out() {
 #[test]
 fn threads_start_with_a_phase_side_by_side() {
     let (t, began_ns, base) = (tunables(), 5000 * MS, 100 * MS);
-    let group = group(8, 0);
+    let group = group(0);
     group.begin(began_ns, base);
     let starts =
         |seen, ready_ns, after_ns| group.starts(seen, ready_ns, began_ns + after_ns, t.serial_threshold);
@@ -565,12 +664,19 @@ proptest! {
         prop_assert!(!is_faster(a, a));
     }
 
-    /// Of two parallel groups one outranks the other unless both entered at once, also where stamps wrap.
+    /// Of two programs at most one takes the other's place, also where losses wrap, and none is further from the first than
+    /// two turns when it asks.
     #[test]
-    fn seniority_is_an_order(entered: u64, later in 0u64..100_000_000 * MS) {
-        let (first, second) = (group(3, entered), group(3, entered.wrapping_add(later)));
-        prop_assert!(first.stays_senior(&second, 2));
-        prop_assert_eq!(second.stays_senior(&first, 2), stamp(entered) == stamp(entered.wrapping_add(later)));
+    fn seniority_is_an_order(first: u32, second: u32) {
+        let (tun, groups) = (turns_of_80_ms(), [group(0), group(0)]);
+        groups[0].lose(first);
+        groups[1].lose(second);
+        groups[1].lose_near(&groups[0], &tun);
+        let apart = groups[1].lost().wrapping_sub(groups[0].lost()) as i32;
+        prop_assert!(apart.unsigned_abs() <= loss(160 * MS, 1));
+        let takes = !groups[0].stays_senior(&groups[1], 0, &tun);
+        prop_assert_eq!(takes, apart > loss(40 * MS, 1) as i32);
+        prop_assert!(!takes || groups[1].stays_senior(&groups[0], 0, &tun));
     }
 
     /// A task is never further from the current vtime than its span, ahead by a boost more if it is senior, behind by what

@@ -15,7 +15,7 @@ use crate::mode::Mode;
 /// A program (thread group) is in a serial phase while it has at most --serial-threshold ready
 /// threads, else in a parallel phase. Serial threads go first: onto an idle CPU, or in place of a
 /// thread of a parallel program, and to the fastest CPU where CPUs differ. Of several parallel programs
-/// the one that entered its phase first goes first, for a turn; over time they share by weight: nice
+/// the one that has lost most by waiting goes first, for a turn; over time they share by weight: nice
 /// values count within a cgroup, cpu.weight between cgroups, as under the kernel's own scheduler.
 ///
 /// The scheduler works while this command runs. When it ends, for whatever reason, the kernel's

@@ -99,6 +99,8 @@ pub struct Task {
     pub nr_sleeps: u64,
     /// Since when it waits.
     pub waits_since: Ns,
+    /// How long it has waited in all before it came to a CPU (`sched_info.run_delay`).
+    pub waited: Ns,
     pub(crate) memory: Memory,
     /// What its hardware counters have counted since they were last asked.
     pub(crate) counted: Counts,

@@ -217,6 +217,7 @@ impl World {
                 arrived: 0,
                 nr_sleeps: 0,
                 waits_since: 0,
+                waited: 0,
                 leaves_until: 0,
                 doing: Doing::Next,
                 left: 0,
@@ -622,6 +623,7 @@ impl World {
         if prev != Some(next) {
             self.nr_switches += 1;
             task.arrived = now;
+            task.waited += now - task.waits_since;
             self.kernel.occupy(cpu);
             let costs = &self.kernel.costs;
             let cost = prev.map_or(costs.from_idle_ns, |_| costs.switch_ns);

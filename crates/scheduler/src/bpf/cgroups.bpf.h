@@ -68,9 +68,8 @@ struct {
 /* What a task's context says of its cgroup. */
 struct membership {
 	u32 slot;
-	/* When it was last charged, and how long it had waited by then. 0: not yet. */
+	/* When it was last charged. 0: not yet. */
 	u64 charged_at_ns;
-	u64 waited_ns;
 };
 
 static struct cgroup_ctx *cgroup_at(u32 slot)
@@ -98,18 +97,16 @@ static u32 weight_of(const struct task_struct *p, const struct membership *in)
 }
 
 /* A task is charged for ran_ns: for so long and while it waited it was ready. */
-static void count_ready_time(const struct task_struct *p, struct membership *in, u64 ran_ns)
+static void count_ready_time(const struct task_struct *p, struct membership *in, u64 ran_ns, u64 waited_ns)
 {
 	struct cgroup_ctx *cctx = cgroups_matter() ? cgroup_at(in->slot) : NULL;
-	u64 now, since, waited_ns, ready_ns;
+	u64 now, since, ready_ns;
 
 	if (!cctx)
 		return;
 	now = scx_bpf_now();
 	since = in->charged_at_ns;
-	waited_ns = p->sched_info.run_delay - in->waited_ns;
 	in->charged_at_ns = now;
-	in->waited_ns += waited_ns;
 	if (!since)
 		return;
 	ready_ns = tw_cgroup_ready_ns(ran_ns, waited_ns, now - since);

@@ -16,6 +16,7 @@
 #include <scx/common.bpf.h>
 #include "intf.h"
 #include "../../../../policy/order.h"
+#include "../../../../policy/seniority.h"
 #include "../../../../policy/pairing.h"
 #include "../../../../policy/smt.h"
 #include "../../../../policy/speed.h"
@@ -398,7 +399,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	count(cctx, TW_STAT_KEPT);
 	scx_bpf_task_set_slice(prev, slice_beside(prev, tctx, due_ns));
 	if (nr_faster)
-		give_turn(cpu, &task);
+		give_turn(cpu, prev->tgid, &task);
 	else
 		pair(cctx, cpu, prev);
 }
@@ -452,6 +453,7 @@ void BPF_STRUCT_OPS(threadwise_enable, struct task_struct *p)
 		tctx->vtime = vtime_now;
 		tctx->charged_ns = p->se.sum_exec_runtime;
 		tctx->nr_sleeps = p->nvcsw;
+		tctx->waited_ns = p->sched_info.run_delay;
 		tctx->in.charged_at_ns = 0;
 		if (p->on_rq && is_counted(p))
 			count_ready(p, tctx);

@@ -49,8 +49,8 @@ u64 slower_kept_at;
 /* For how long that is worth a look for who has nothing to do: two ticks and more. */
 #define TW_KEPT_RECENTLY_NS (10ULL * 1000 * 1000)
 
-/* What runs on a CPU that is slower than `fast`, if it may go there. */
-__noinline bool look_at_slower(s32 cpu, s32 fast, struct tw_task *task __arg_nonnull)
+/* What runs on a CPU that is slower than `fast`, if it may go there, and its program. */
+__noinline bool look_at_slower(s32 cpu, s32 fast, struct tw_task *task __arg_nonnull, u32 *tgid __arg_nonnull)
 {
 	struct task_struct *running;
 	bool found, bound;
@@ -61,24 +61,34 @@ __noinline bool look_at_slower(s32 cpu, s32 fast, struct tw_task *task __arg_non
 	running = running_on(cpu);
 	found = running && bpf_cpumask_test_cpu(fast, running->cpus_ptr) &&
 		look_at_running(cpu, scx_bpf_now(), task, &bound);
+	*tgid = running ? running->tgid : 0;
 	bpf_rcu_read_unlock();
 	return found;
 }
 
-/*
- * Asks the slower CPU whose task goes first for it: in exchange for `running` (`with` is set), which has had
- * its turn on this one, or to have something to do.
- */
-__noinline int call_from_slower(s32 fast, bool with, const struct tw_task *running __arg_nonnull)
+/* Whether a task of a slower CPU takes a faster one over from `running`. */
+static bool takes_turn(const struct tw_task *task, u32 tgid, const struct tw_task *running, u32 than)
 {
-	u32 i, nr = nr_cpus < TW_CALL_SCAN ? nr_cpus : TW_CALL_SCAN;
+	struct tw_group *group = group_of(tgid), *other = group_of(than);
+
+	return group && other && tw_takes_turn(task, running, lost_more(group, other), tun());
+}
+
+/*
+ * Asks the slower CPU whose task goes first for it: in exchange for `running` of program `than`, which has
+ * had its turn on this one, or, if that is 0, to have something to do.
+ */
+__noinline int call_from_slower(s32 fast, u32 than, const struct tw_task *running __arg_nonnull)
+{
+	u32 i, tgid, nr = nr_cpus < TW_CALL_SCAN ? nr_cpus : TW_CALL_SCAN;
 	struct tw_task first = {}, task;
 	struct cpu_ctx *cctx;
 	s32 cpu, from = -1;
 
 	bpf_for(i, 1, nr) {
 		cpu = (fast + i) % nr_cpus;
-		if (!look_at_slower(cpu, fast, &task) || (with && !tw_takes_turn(&task, running, tun())))
+		if (!look_at_slower(cpu, fast, &task, &tgid) ||
+		    (than && !takes_turn(&task, tgid, running, than)))
 			continue;
 		if (from >= 0 && !tw_goes_first(&task, &first, tun()))
 			continue;
@@ -88,7 +98,7 @@ __noinline int call_from_slower(s32 fast, bool with, const struct tw_task *runni
 	cctx = cpu_ctx_of(from);
 	if (from < 0 || !cctx)
 		return 0;
-	cctx->called_to = with ? fast + 1 : 0;
+	cctx->called_to = than ? fast + 1 : 0;
 	scx_bpf_kick_cpu(from, SCX_KICK_PREEMPT);
 	return 0;
 }
@@ -105,16 +115,16 @@ static void pull_from_slower(s32 cpu)
 	struct tw_task nothing = {};
 
 	if (is_fast(cpu) && scx_bpf_now() - slower_kept_at < TW_KEPT_RECENTLY_NS)
-		call_from_slower(cpu, false, &nothing);
+		call_from_slower(cpu, 0, &nothing);
 }
 
 /* A CPU keeps its task. If it is a fast one, that may have had its turn there. */
-static void give_turn(s32 cpu, const struct tw_task *task)
+static void give_turn(s32 cpu, u32 tgid, const struct tw_task *task)
 {
 	if (capacity_of(cpu) < TW_CAPACITY_ONE)
 		slower_kept_at = scx_bpf_now();
-	if (is_fast(cpu) && task->class > TW_CLASS_SERIAL)
-		call_from_slower(cpu, true, task);
+	if (is_fast(cpu) && task->class != TW_CLASS_KERNEL)
+		call_from_slower(cpu, tgid, task);
 }
 
 /* The faster CPU that asked for what runs here, or -1. */

@@ -72,6 +72,8 @@ struct task_ctx {
 	/* se.sum_exec_runtime and nvcsw up to which vtime is charged. */
 	u64 charged_ns;
 	u64 nr_sleeps;
+	/* sched_info.run_delay, up to which its program was told that it waited. */
+	u64 waited_ns;
 	/* The parallel phase of its program in which it was last charged. */
 	u32 phase;
 	/* The better CPU that it leaves its own for, plus one, and whether that has to be taken. */
@@ -148,9 +150,8 @@ static u32 nr_ready_of(u32 tgid)
 	return group ? tw_read(&group->nr_ready) : 0;
 }
 
-/* The parallel program that goes before the others, or 0, and since when (tw_stamp()). */
+/* The parallel program that goes before the others, or 0. */
 u32 senior_tgid;
-u32 senior_since;
 
 /*
  * Ready threads are counted where they are seen anyway: in select_cpu(), and, for those that it is not asked
@@ -450,29 +451,60 @@ static bool look_at_charged(struct task_struct *p, s32 cpu, struct tw_task *task
 	return true;
 }
 
-/* The senior program goes to the end of the line when its turn is over, and a parallel task competes. */
-static void claim_seniority(struct tw_task *task, u32 tgid)
+/* What its program loses while a task waits for so long. */
+static u32 loss_of(const struct task_struct *p, const struct tw_group *group, u32 weight, u64 waited_ns)
 {
-	struct tw_group *mine, *first;
-	u32 now, senior = senior_tgid;
+	return tw_loss(waited_ns, weight, tw_read(&group->nr_ready), p->signal->nr_threads, nr_cpus);
+}
 
-	if (task->class < TW_CLASS_SENIOR)
+/*
+ * By how much more one of two programs has lost, brought near to what the other has. What another CPU adds
+ * meanwhile is forgotten, which is rare and little.
+ */
+static s32 lost_more(struct tw_group *group, const struct tw_group *than)
+{
+	u32 lost = tw_lost_near(group, than, tun());
+
+	if (lost != group->lost)
+		group->lost = lost;
+	return tw_lost_more(group, than);
+}
+
+/* A parallel task competes for seniority, of which its program has lost so much that it was not told yet. */
+static void claim_seniority(struct tw_task *task, u32 tgid, struct tw_group *mine, u32 losing)
+{
+	u32 senior = senior_tgid;
+	struct tw_group *first;
+
+	if (task->class != TW_CLASS_PARALLEL)
 		return;
-	mine = group_of(tgid);
 	first = group_of(senior);
-	if (!mine || !first)
+	if (!first)
 		return;
-	now = tw_stamp(scx_bpf_now());
-	if (tw_turn_is_over(senior_since, now, tunables.senior_turn_ns))
-		first->entered = senior_since = now;
-	if (task->class == TW_CLASS_SENIOR || tw_stays_senior(first, mine, tunables.serial_threshold))
+	lost_more(mine, first);
+	if (tw_stays_senior(first, mine, losing, tun()))
 		return;
 	if (__sync_val_compare_and_swap(&senior_tgid, senior, tgid) == senior) {
-		senior_since = now;
 		task->class = TW_CLASS_SENIOR;
 		count_here(TW_STAT_HANDOVERS);
 		note_stat(tgid, TW_PROGRAM_TURNS);
 	}
+}
+
+/* A task of this class ran for so long. Its program is told what it lost thereby, and while it waited, which
+ * is returned. */
+static u64 tell_loss(const struct task_struct *p, struct task_ctx *tctx, struct tw_group *group,
+		     enum tw_class class, u64 ran_ns)
+{
+	u64 waited_ns = p->sched_info.run_delay - tctx->waited_ns;
+	u32 weight = weight_of(p, &tctx->in), loss = loss_of(p, group, weight, waited_ns);
+
+	tctx->waited_ns += waited_ns;
+	if (nr_faster)
+		loss += tw_loss_of_speed(class, ran_ns, capacity_of(scx_bpf_task_cpu(p)), weight);
+	if (loss)
+		tw_fetch_add(&group->lost, loss);
+	return waited_ns;
 }
 
 /* Brings a task's vtime up to what it has run, and says what it is. It competes for seniority. */
@@ -481,6 +513,7 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
 {
 	struct tw_task picked = { .vtime = tctx->vtime };
 	struct tw_group *group = group_of(p->tgid);
+	u64 ran_ns;
 
 	if (is_counted(p))
 		count_ready(p, tctx);
@@ -488,13 +521,15 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
 	picked.class = task->class;
 	picked.nr_waiting = task->nr_waiting;
 	move_clock(&picked);
-	count_ready_time(p, &tctx->in, p->se.sum_exec_runtime - tctx->charged_ns);
+	ran_ns = p->se.sum_exec_runtime - tctx->charged_ns;
+	count_ready_time(p, &tctx->in, ran_ns, group ? tell_loss(p, tctx, group, task->class, ran_ns) : 0);
 	tctx->charged_ns = p->se.sum_exec_runtime;
 	tctx->nr_sleeps = p->nvcsw;
 	tctx->vtime = task->vtime;
 	if (group && task->class >= TW_CLASS_SENIOR)
 		tctx->phase = group->began;
-	claim_seniority(task, p->tgid);
+	if (group)
+		claim_seniority(task, p->tgid, group, 0);
 	return 0;
 }
 
@@ -504,9 +539,15 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
  */
 static bool look_at_waiting(struct task_struct *p, s32 queue, struct tw_task *task)
 {
-	if (!look_at_charged(p, queue, task))
+	struct tw_group *group = group_of(p->tgid);
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
+	s64 waiting_ns;
+
+	if (!group || !tctx || !look_at_charged(p, queue, task))
 		return false;
-	claim_seniority(task, p->tgid);
+	waiting_ns = scx_bpf_now() - p->sched_info.last_queued;
+	claim_seniority(task, p->tgid, group,
+			loss_of(p, group, weight_of(p, &tctx->in), waiting_ns > 0 ? waiting_ns : 0));
 	return true;
 }
 

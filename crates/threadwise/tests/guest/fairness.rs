@@ -227,3 +227,30 @@ fn a_parallel_task_bound_among_many_serial_ones_has_its_turn() {
         "{ours} phases, and {ageless} if boosts do not age"
     );
 }
+
+/// How evenly two parallel programs are slowed down of which the second has longer phases (thread-essence, eq. 3), if that is in
+/// this range.
+fn fairness_of_phases(options: &str, expected: std::ops::Range<f64>) -> f64 {
+    let script = r#"
+        phases() { threadwise bench synthetic --threads 8 --phase-units 3000 --ratio $1 --duration $2 --format json; }
+        phases inf:1 3; phases 8:1 3
+        phases inf:1 6 >/tmp/a & A=$!; phases 8:1 6 >/tmp/b; wait $A; busybox cat /tmp/a /tmp/b
+        "#;
+    let fairness = |done: &[f64]| {
+        let speedups = [done[2] / done[0], done[3] / done[1]];
+        speedups[0].min(speedups[1]) / speedups[0].max(speedups[1])
+    };
+    let scheduler = format!("scx_threadwise {options}");
+    fairness(&measured(&scheduler, script, |done| {
+        expected.contains(&fairness(done))
+    }))
+}
+
+#[test]
+fn a_program_with_long_phases_is_not_first_for_longer() {
+    let ours = fairness_of_phases("", 0.8..1.1);
+    assert!(ours > 0.8, "{ours}");
+    // Where nobody is ever owed a turn, a phase is one.
+    let by_phases = fairness_of_phases("--senior-turn-us 10000000", 0.0..0.72);
+    assert!(by_phases < 0.72, "{by_phases}");
+}

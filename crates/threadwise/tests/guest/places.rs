@@ -112,6 +112,21 @@ fn threads_take_turns_on_the_fast_cpu() {
     assert!(share(&done) > 1.04, "{} of eight slow CPUs", share(&done));
 }
 
+/// Without turns the first would have it for as long as nothing else disturbs the two, which kernel threads do now and then; the
+/// simulator's test of this name shows what that comes to where nothing does.
+#[test]
+fn serial_programs_take_turns_on_the_fast_cpu() {
+    let script = r#"
+        for i in 1 2; do serial --duration 4 --format json >/tmp/$i & P="$P $!"; done
+        wait $P; busybox cat /tmp/1 /tmp/2
+        "#;
+    let less_to_more = |done: &[f64]| done[0].min(done[1]) / done[0].max(done[1]);
+    let done = on_amp_8("scx_threadwise --machine amp-8", script, |done| {
+        less_to_more(done) > 0.85
+    });
+    assert!(less_to_more(&done) > 0.85, "{done:?}");
+}
+
 #[test]
 fn no_fast_cpu_is_lost_to_programs_that_end() {
     // A thread that exits on a slow CPU may have claimed the fast one, and never goes there.

@@ -11,8 +11,8 @@ mod speed;
 mod spread;
 
 use threadwise_policy::{
-    CAPACITY_ONE, Class, Group, Mode, Need, Origin, PairingBy, Run, Seat, Task, Tunables,
-    faster_than_slowest, makes_room, may_preempt, phase_began, phase_ended, stamp, turn_is_over, victim_scan,
+    CAPACITY_ONE, Class, Group, Mode, Need, Origin, PairingBy, Run, Seat, Task, Tunables, Waiting,
+    faster_than_slowest, loss_of_speed, makes_room, may_preempt, phase_began, phase_ended, victim_scan,
 };
 
 use self::rotation::{ROTATION_MAX_NS, ROTATION_QUEUES};
@@ -30,6 +30,8 @@ const IDLE_SCAN: usize = 64;
 struct TaskContext {
     vtime: u64,
     charged_ns: Ns,
+    /// Up to when its program is told that it waited.
+    waited_ns: Ns,
     nr_sleeps: u64,
     /// The parallel phase of its program in which it was last charged.
     phase: u32,
@@ -93,7 +95,6 @@ pub struct Threadwise {
     vtime_now: u64,
     tasks_wait: bool,
     senior: Option<usize>,
-    senior_since: u32,
     rotation: Rotation,
 }
 
@@ -135,7 +136,6 @@ impl Threadwise {
             vtime_now: 0,
             tasks_wait: false,
             senior: None,
-            senior_since: 0,
             rotation: Rotation::default(),
         }
     }
@@ -224,33 +224,37 @@ impl Threadwise {
 
     fn look_at_waiting(&mut self, kernel: &Kernel, task: TaskIndex, cpu: CpuIndex) -> Task {
         let mut found = self.look_at_charged(kernel, task, cpu);
-        self.claim_seniority(kernel, &mut found, kernel.tasks[task].program);
+        let losing = self.loss(kernel, task, kernel.now - kernel.tasks[task].waits_since);
+        self.claim_seniority(&mut found, kernel.tasks[task].program, losing);
         found
     }
 
-    fn claim_seniority(&mut self, kernel: &Kernel, task: &mut Task, group: usize) {
-        if !matches!(task.class, Class::Senior | Class::Parallel) {
-            return;
-        }
-        let now = stamp(kernel.now);
-        // In the kernel nobody is tgid 0, whose group is never parallel.
-        let Some(senior) = self.senior else {
-            return self.become_senior(task, group, now);
+    fn loss(&self, kernel: &Kernel, task: TaskIndex, waited_ns: Ns) -> u32 {
+        let state = &kernel.tasks[task];
+        let waiting = Waiting {
+            waited_ns,
+            weight: state.weight,
+            nr_ready: self.groups[state.program].nr_ready(),
+            nr_threads: kernel.nr_threads[state.program],
+            nr_cpus: kernel.cpus.len() as u32,
         };
-        if turn_is_over(self.senior_since, now, self.tun.senior_turn_ns) {
-            self.groups[senior].enter(now);
-            self.senior_since = now;
-        }
-        let stays = self.groups[senior].stays_senior(&self.groups[group], self.tun.serial_threshold);
-        if task.class != Class::Senior && !stays {
-            self.become_senior(task, group, now);
-        }
+        waiting.loss()
     }
 
-    fn become_senior(&mut self, task: &mut Task, group: usize, now: u32) {
-        self.senior = Some(group);
-        self.senior_since = now;
-        task.class = Class::Senior;
+    fn claim_seniority(&mut self, task: &mut Task, group: usize, losing: u32) {
+        if task.class != Class::Parallel {
+            return;
+        }
+        // In the kernel nobody is tgid 0, whose group is never parallel.
+        let stays = self.senior.is_some_and(|senior| {
+            let (mine, first) = (&self.groups[group], &self.groups[senior]);
+            mine.lose_near(first, &self.tun);
+            first.stays_senior(mine, losing, &self.tun)
+        });
+        if !stays {
+            self.senior = Some(group);
+            task.class = Class::Senior;
+        }
     }
 
     fn charge(&mut self, kernel: &Kernel, task: TaskIndex, waking: bool) -> Task {
@@ -265,14 +269,22 @@ impl Threadwise {
             "the clock never goes back"
         );
         self.vtime_now = moved;
+        let waited_ns = kernel.tasks[task].waited - self.tasks[task].waited_ns;
+        let group = &self.groups[kernel.tasks[task].program];
+        group.lose(self.loss(kernel, task, waited_ns));
+        let ran_ns = kernel.tasks[task].ran - self.tasks[task].charged_ns;
+        let capacity = self.capacities[kernel.tasks[task].cpu];
+        let weight = kernel.tasks[task].weight;
+        group.lose(loss_of_speed(found.class, ran_ns, capacity, weight));
         let context = &mut self.tasks[task];
+        context.waited_ns = kernel.tasks[task].waited;
         context.charged_ns = kernel.tasks[task].ran;
         context.nr_sleeps = kernel.tasks[task].nr_sleeps;
         context.vtime = found.vtime;
         if matches!(found.class, Class::Senior | Class::Parallel) {
             context.phase = self.groups[kernel.tasks[task].program].phase();
         }
-        self.claim_seniority(kernel, &mut found, kernel.tasks[task].program);
+        self.claim_seniority(&mut found, kernel.tasks[task].program, 0);
         found
     }
 
@@ -649,7 +661,7 @@ impl Scheduler for Threadwise {
             _ => self.free_slice(),
         };
         kernel.set_slice(prev, slice);
-        self.give_turn(kernel, cpu, &task);
+        self.give_turn(kernel, cpu, prev, &task);
         self.pair(kernel, cpu, prev);
     }
 

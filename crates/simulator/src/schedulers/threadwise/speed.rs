@@ -46,9 +46,20 @@ impl Threadwise {
         None
     }
 
+    /// By how much more the program of one task has lost than that of another.
+    fn lost_more(&self, kernel: &Kernel, task: TaskIndex, than: TaskIndex) -> i32 {
+        let group = |task: TaskIndex| &self.groups[kernel.tasks[task].program];
+        group(task).lose_near(group(than), &self.tun)
+    }
+
     /// Asks one of the slower CPUs for its task: to exchange it for `running`, whose turn on this one is over, or, where that
     /// is none, to have something to do.
-    pub(super) fn call_from_slower(&mut self, kernel: &mut Kernel, fast: CpuIndex, running: Option<&Task>) {
+    pub(super) fn call_from_slower(
+        &mut self,
+        kernel: &mut Kernel,
+        fast: CpuIndex,
+        running: Option<(TaskIndex, &Task)>,
+    ) {
         let total = kernel.cpus.len();
         let mut first: Option<(Task, CpuIndex)> = None;
         for step in 1..total.min(CALL_SCAN) {
@@ -60,8 +71,11 @@ impl Threadwise {
             };
             let ahead_ns = kernel.now - kernel.tasks[index].exec_start;
             let task = self.look_at(kernel, index, ahead_ns, false);
-            if running.is_none_or(|running| self.tun.takes_turn(&task, running))
-                && first.is_none_or(|(first, _)| self.tun.goes_first(&task, &first))
+            let takes = |(there, running): (TaskIndex, &Task)| {
+                let lost_more = self.lost_more(kernel, index, there);
+                self.tun.takes_turn(&task, running, lost_more)
+            };
+            if running.is_none_or(takes) && first.is_none_or(|(first, _)| self.tun.goes_first(&task, &first))
             {
                 first = Some((task, cpu));
             }
@@ -83,15 +97,15 @@ impl Threadwise {
     }
 
     /// A CPU keeps its task. If it is a fast one, that may have had its turn there.
-    pub(super) fn give_turn(&mut self, kernel: &mut Kernel, cpu: CpuIndex, task: &Task) {
+    pub(super) fn give_turn(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: TaskIndex, task: &Task) {
         if self.faster.is_empty() {
             return;
         }
         if self.capacities[cpu] < CAPACITY_ONE {
             self.slower_kept_at = Some(kernel.now);
         }
-        if self.faster.contains(&cpu) && matches!(task.class, Class::Senior | Class::Parallel) {
-            self.call_from_slower(kernel, cpu, Some(task));
+        if self.faster.contains(&cpu) && task.class != Class::Kernel {
+            self.call_from_slower(kernel, cpu, Some((running, task)));
         }
     }
 }

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which parallel program goes first (thread-essence, section VII, seniority boost)? Programs that compete for
+ * the machine gain nothing from sharing it; those that go one after the other are done sooner on the mean.
+ *
+ * In the paper it is the one that entered its phase first, for as long as the phase takes or until a timeout.
+ * So who has long phases has more of the machine: by the model of its section VI, (inf:1) beside (8:1) is
+ * slowed down 1.8 times as much as that. Here it is who has lost more by waiting, beside serial threads and
+ * while others went first, by half a turn. Two that never end their phases have equal turns then, short
+ * phases are not torn apart, and who had to wait for a long one makes up for it later.
+ */
+#ifndef TW_SENIORITY_H
+#define TW_SENIORITY_H
+
+#include "order.h"
+
+/* No program is owed more than so many turns, or had fewer, than the one that goes first. */
+#define TW_TURNS_MOST 2
+
+/*
+ * What it loses, in units of 1.024 us, while a thread waits for so long that weighs so much: its share of
+ * the threads that could be ready at once, which are those that it has, at most as many as CPUs, or those
+ * that are. By weight, because who weighs less shall wait for longer.
+ */
+static inline u32 tw_loss(u64 waited_ns, u32 weight, u32 nr_ready, u32 nr_threads, u32 nr_cpus)
+{
+	u32 nr = nr_threads < nr_cpus ? nr_threads : nr_cpus;
+	u64 weighted = waited_ns / TW_WEIGHT_ONE * tw_least(weight, TW_WEIGHT_HEAVY);
+
+	nr = nr > nr_ready ? nr : nr_ready;
+	return (u32)((weighted >> 10) / (nr ? nr : 1));
+}
+
+/* What it loses where a task of this class ran for so long on a CPU of this capacity: for a serial one, of
+ * which all others wait, the speed that the CPU lacks. All parallel ones have slow CPUs alike. */
+static inline u32 tw_loss_of_speed(enum tw_class class, u64 ran_ns, u32 capacity, u32 weight)
+{
+	if (class != TW_CLASS_SERIAL || capacity >= TW_CAPACITY_ONE)
+		return 0;
+	return tw_loss(ran_ns * (TW_CAPACITY_ONE - capacity) / TW_CAPACITY_ONE, weight, 1, 1, 1);
+}
+
+/* By how much more a program has lost than another. */
+static inline s32 tw_lost_more(const struct tw_group *group, const struct tw_group *than)
+{
+	return (s32)(group->lost - than->lost);
+}
+
+/* A turn, or several, in units of loss. */
+static inline s32 tw_turns(u32 nr, const struct tw_tunables *tun)
+{
+	return (s32)(nr * tun->senior_turn_ns >> 10);
+}
+
+/*
+ * What a program has lost, brought near to what another has: neither what it lost long ago counts nor
+ * how well it fared then. Programs that never met come from anywhere.
+ */
+static inline u32 tw_lost_near(const struct tw_group *group, const struct tw_group *other,
+			       const struct tw_tunables *tun)
+{
+	s32 more = tw_lost_more(group, other), most = tw_turns(TW_TURNS_MOST, tun);
+
+	if (more > most)
+		return other->lost + (u32)most;
+	return more < -most ? other->lost - (u32)most : group->lost;
+}
+
+/*
+ * Whether the senior program keeps its place beside another parallel one, of which a thread is waiting and
+ * has lost so much meanwhile. The paper asks for as many ready threads as CPUs; every parallel program takes
+ * part here, because where all fit nobody waits, and where some do not the order is as good for programs of
+ * half the machine's size.
+ */
+static inline bool tw_stays_senior(const struct tw_group *senior, const struct tw_group *other, u32 losing,
+				   const struct tw_tunables *tun)
+{
+	return tw_phase_of(senior->nr_ready, tun->serial_threshold) == TW_PARALLEL &&
+	       tw_lost_more(other, senior) + (s64)losing <= tw_turns(1, tun) / 2;
+}
+
+#endif /* TW_SENIORITY_H */
