@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use threadwise_workload::{interactive, memory, pipeline, ready, synthetic};
+use threadwise_workload::{chat, interactive, memory, pipeline, ready, synthetic};
 
 use crate::Format;
 
@@ -45,6 +45,15 @@ pub enum Command {
     Interactive {
         #[command(flatten)]
         args: interactive::Args,
+
+        /// How to print the report
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+    },
+    /// Rooms of users who talk to each other over TCP: how many messages they pass in a second
+    Chat {
+        #[command(flatten)]
+        args: chat::Args,
 
         /// How to print the report
         #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -92,6 +101,11 @@ pub fn run(command: Command) -> Result<ExitCode> {
             print(&pipeline::run(&args.into(), &mut print_rate)?, format)?;
         }
         Command::Interactive { args, format } => print(&interactive::run(&args.into())?, format)?,
+        Command::Chat { args, format } => {
+            if let Some(report) = chat::run(&args.into())? {
+                print(&report, format)?;
+            }
+        }
         Command::ReadyThreads(options) => return trace(options),
     }
     Ok(ExitCode::SUCCESS)
