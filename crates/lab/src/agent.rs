@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -48,6 +49,7 @@ fn serve() -> io::Result<()> {
     ] {
         mount(kind, target)?;
     }
+    bring_up_loopback()?;
     // Kernels without a BPF compiler do not have it.
     let _ = fs::write(BPF_SYMBOLS, "1");
     let mut port = OpenOptions::new().read(true).write(true).open(port_path()?)?;
@@ -384,6 +386,25 @@ fn mount(kind: &str, target: &str) -> io::Result<()> {
             "mount {target}: {}",
             io::Error::last_os_error()
         )))
+    }
+}
+
+/// Servers and their clients talk over it; it has its address once it is up.
+fn bring_up_loopback() -> io::Result<()> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
+    // SAFETY: all zeros is a valid ifreq.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(*b"lo") {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
+    // SAFETY: the request names a device and holds its flags, and the call keeps no pointer to it.
+    match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &request) } {
+        0 => Ok(()),
+        _ => Err(io::Error::other(format!(
+            "bring up lo: {}",
+            io::Error::last_os_error()
+        ))),
     }
 }
 

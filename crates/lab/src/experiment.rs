@@ -92,6 +92,9 @@ pub struct Program {
     pub name: String,
     /// The synthetic benchmark with this ratio, or
     pub synthetic: Option<Synthetic>,
+    /// the program that this rt-app file describes, for simulations only; its performance is the work of its threads, or
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtapp: Option<PathBuf>,
     /// any command, whose performance is one over the time that it takes. In its arguments `{cpus}` is the machine's
     /// number of CPUs, `{seconds}` the experiment's seconds, `{seed}` a seed of its own in each round, and `{start}` the
     /// time of CLOCK_MONOTONIC, in ns, at which the programs of a run begin.
@@ -100,11 +103,18 @@ pub struct Program {
     /// Variables of its environment.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// What else the guest needs for it: programs that the command starts, by their names, and files that it reads, by their
+    /// paths. The guest has these at the same paths, relative ones from its root, where commands are started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
     /// The command prints a line of JSON in which this field is its performance, such as work units a second. Only the
     /// performances of one program, whose arguments may differ, can be added up.
     pub figure: Option<String>,
     /// The command prints its own time, in seconds, after this text: starting and ending do not count.
     pub time_label: Option<String>,
+    /// The command prints its performance, such as megabytes a second, after this text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figure_label: Option<String>,
 }
 
 /// A synthetic benchmark (thread-essence, Fig. 4).
@@ -271,7 +281,7 @@ impl Experiment {
             [a, b] if self.two_orders && a.has_fixed_work() && b.has_fixed_work() => Ok(()),
             _ if self.two_orders => Err(format!(
                 "run {run:?}: with two_orders it must be of two commands whose time is taken from outside, \
-                 without figure, time_label and {START_PLACEHOLDER}"
+                 without figure, time_label, figure_label and {START_PLACEHOLDER}"
             )),
             [first, others @ ..] if others.iter().all(|other| first.adds_up_with(other)) => Ok(()),
             _ => Err(format!(
@@ -295,6 +305,11 @@ impl Experiment {
         runs
     }
 
+    /// A program that only simulations run.
+    pub fn simulated_program(&self) -> Option<&Program> {
+        self.programs.iter().find(|program| program.rtapp.is_some())
+    }
+
     /// The program of this name, which a run has.
     pub fn program(&self, name: &str) -> &Program {
         self.programs
@@ -303,12 +318,13 @@ impl Experiment {
             .expect("check() has seen every name of a run")
     }
 
-    /// The commands whose programs the guest needs besides our own.
+    /// The programs and files that the guest needs besides our own.
     pub(crate) fn foreign_programs(&self) -> BTreeSet<&str> {
         let commands = self.programs.iter().map(|program| &program.command);
         commands
             .chain(self.schedulers.iter().map(|scheduler| &scheduler.command))
             .filter_map(|c| c.first())
+            .chain(self.programs.iter().flat_map(|program| &program.needs))
             .map(String::as_str)
             .collect()
     }
@@ -326,7 +342,7 @@ impl Program {
 
     /// Whether its performance is work a second, as it says itself.
     pub(crate) fn counts_work(&self) -> bool {
-        self.synthetic.is_some() || self.figure.is_some()
+        self.synthetic.is_some() || self.rtapp.is_some() || self.figure.is_some()
     }
 
     /// Whether it waits for a common start.
@@ -336,7 +352,8 @@ impl Program {
 
     /// Whether it does the same however long it takes, as far as can be seen, and its time is taken from outside.
     fn has_fixed_work(&self) -> bool {
-        !self.counts_work() && !self.waits_for_start() && self.time_label.is_none()
+        let labels = [&self.time_label, &self.figure_label];
+        !self.counts_work() && !self.waits_for_start() && labels.iter().all(|label| label.is_none())
     }
 
     /// Whether the two programs' work is of one kind.
@@ -356,8 +373,16 @@ impl Program {
             Wrong::new(&at, format!("program {:?}: {what}", self.name))
         };
         self.check_reading().map_err(|what| of_this(&[], what))?;
-        if self.synthetic.is_some() != self.command.is_empty() {
-            return Err(of_this(&[], String::from("it needs either synthetic or command")));
+        let kinds = [
+            self.synthetic.is_some(),
+            self.rtapp.is_some(),
+            !self.command.is_empty(),
+        ];
+        if kinds.iter().filter(|is_there| **is_there).count() != 1 {
+            return Err(of_this(
+                &[],
+                String::from("it needs either synthetic or command, or rtapp"),
+            ));
         }
         let synthetic = self.synthetic.as_ref().map_or(Ok(()), Synthetic::check);
         synthetic.map_err(|what| of_this(&[Step::Key("synthetic")], what))
@@ -366,13 +391,13 @@ impl Program {
     /// Whether it is clear how its performance is read.
     fn check_reading(&self) -> Result<(), String> {
         let wrong = |what: &str| Err(String::from(what));
-        if self.figure.is_some() && self.time_label.is_some() {
-            return wrong("figure and time_label exclude each other");
+        let readings = [&self.figure, &self.time_label, &self.figure_label];
+        let nr_readings = readings.iter().filter(|reading| reading.is_some()).count();
+        if nr_readings > 1 {
+            return wrong("figure, time_label and figure_label exclude each other");
         }
-        if self.synthetic.is_some()
-            && (self.figure.is_some() || self.time_label.is_some() || !self.env.is_empty())
-        {
-            return wrong("figure, time_label and env are for commands");
+        if self.command.is_empty() && (nr_readings > 0 || !self.env.is_empty() || !self.needs.is_empty()) {
+            return wrong("figure, time_label, figure_label, env and needs are for commands");
         }
         if self.env.keys().any(|name| name.is_empty() || name.contains('=')) {
             return wrong("env has a variable without a name, or one with = in it");
@@ -460,6 +485,9 @@ fn name_of(variant: impl Serialize) -> String {
 /// Where a command's program is on the host: a path, or found on PATH, beside this program, or where `make peers` puts
 /// other schedulers.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(|path| path.is_file());
+    }
     let beside = std::env::current_exe()
         .ok()
         .and_then(|exe| exe.parent().map(Path::to_path_buf));

@@ -39,7 +39,8 @@ impl Image {
             .insert(guest.to_path_buf(), Some(host.as_ref().to_path_buf()));
     }
 
-    /// Puts a program into the guest's /bin, and the libraries that it loads where it looks for them.
+    /// Puts a program into the guest's /bin, and the libraries that it loads where it looks for them. One that is named by its
+    /// path, or any other file, is at the same path in the guest, below its root if that is relative.
     ///
     /// # Errors
     /// If the program is not there or `ldd` cannot be run.
@@ -49,7 +50,10 @@ impl Image {
                 what: format!("the program {}", host.display()),
             });
         }
-        self.add(Path::new("bin").join(name), host);
+        match name.contains('/') {
+            true => self.add(name, host),
+            false => self.add(Path::new("bin").join(name), host),
+        }
         let output = Command::new("ldd")
             .arg(host)
             .output()

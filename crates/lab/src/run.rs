@@ -257,7 +257,7 @@ pub fn base_image(kernel: &Kernel) -> Result<Image, Error> {
     Ok(image)
 }
 
-/// Adds a program that is found on PATH or beside this one, if it is none of the base image's.
+/// Adds a program that is found on PATH or beside this one, if it is none of the base image's; or a file, by its path.
 ///
 /// # Errors
 /// If it is not found.
@@ -506,18 +506,21 @@ pub(crate) fn performance(output: &Output, program: &Program) -> Result<f64, Err
                 ))
             });
     }
-    let Some(label) = &program.time_label else {
-        return Ok(1e9 / output.elapsed_ns as f64);
+    let after = |label: &str, what: &str| {
+        number_after(label, &output.stdout)
+            .filter(|number| number.is_finite() && *number > 0.0)
+            .ok_or_else(|| {
+                Error::InGuest(format!(
+                    "{name} printed no {what} after {label:?}: {:?}",
+                    output.stdout
+                ))
+            })
     };
-    number_after(label, &output.stdout)
-        .filter(|&seconds| seconds > 0.0)
-        .map(|seconds| 1.0 / seconds)
-        .ok_or_else(|| {
-            Error::InGuest(format!(
-                "{name} printed no seconds after {label:?}: {:?}",
-                output.stdout
-            ))
-        })
+    match (&program.figure_label, &program.time_label) {
+        (Some(label), _) => after(label, "figure above zero"),
+        (None, Some(label)) => Ok(1.0 / after(label, "seconds")?),
+        (None, None) => Ok(1e9 / output.elapsed_ns as f64),
+    }
 }
 
 /// The field of the first line of JSON that has it.
@@ -598,6 +601,25 @@ mod tests {
             ..output(Some(0))
         };
         assert_eq!(performance(&timed, &command(Some("Total time:"))).unwrap(), 4.0);
+        let counted = |label: &str| Program {
+            figure_label: Some(label.into()),
+            ..command(None)
+        };
+        assert_eq!(performance(&timed, &counted("Total time:")).unwrap(), 0.25);
+        for stdout in [
+            "",
+            "Throughput 0 MB/sec",
+            "Throughput -1",
+            "Throughput inf",
+            "Throughput MB",
+        ] {
+            let wrong = Output {
+                stdout: stdout.into(),
+                ..output(Some(0))
+            };
+            let error = performance(&wrong, &counted("Throughput")).unwrap_err();
+            assert!(error.to_string().contains("\"Throughput\""), "{error}");
+        }
     }
 
     #[test]

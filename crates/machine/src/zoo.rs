@@ -13,6 +13,8 @@ macro_rules! zoo {
 /// Name and text of each file in `machines/`, sorted by name. A test compares it with the folder.
 const ZOO: &[(&str, &str)] = zoo![
     "amp-8",
+    "dual-smt",
+    "dual-smt-hidden",
     "smp-8",
     "smt-8",
     "smt-8-hidden",

@@ -214,6 +214,12 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
             program.name
         );
     }
+    if let Some(program) = experiment.simulated_program() {
+        bail!(
+            "program {:?} is described by an rt-app file, which the lab does not run; `threadwise sim run` simulates it",
+            program.name
+        );
+    }
     let kernel = kernel?;
     let bar = progress_bar();
     let stop = Arc::new(AtomicBool::new(false));

@@ -8,20 +8,22 @@ mod replay;
 mod rtapp;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use threadwise_lab::experiment::{Experiment, Scheduler, Synthetic};
+use threadwise_lab::experiment::{Experiment, Program, Scheduler, Synthetic};
 use threadwise_lab::run::{Label, Measurement, Sample, VERSION, asymmetry};
 use threadwise_machine::Machine;
 use threadwise_policy::{Mode, PairingBy, TunableOptions, Tunables};
 use threadwise_report::timeline as report;
+use threadwise_simulator::programs::{Assumptions, Scripted, play};
 use threadwise_simulator::schedulers::{Known, Threadwise};
 use threadwise_simulator::timeline::Drawing;
 use threadwise_simulator::{Costs, Mechanism, World};
 use threadwise_workload::memory::Sharing;
+use threadwise_workload::rtapp::File;
 use threadwise_workload::synthetic::phases::Draws;
 use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
 
@@ -49,7 +51,7 @@ pub enum Command {
 
 /// Compare an experiment's schedulers on its synthetic programs, in a simulation of its machine.
 ///
-/// The experiment is one of those that `threadwise lab run` carries out. What the kernel's own work costs is that of the lab's
+/// The experiment is one of those that `threadwise lab run` carries out; its programs may also be described by rt-app files. What the kernel's own work costs is that of the lab's
 /// guest at the experiment's rate. Throughputs are also given as a share of what perfect sharing that puts
 /// phases first as ours does would reach ("of bound"). Its schedulers are known by their names:
 ///
@@ -255,7 +257,7 @@ fn show(options: &TimelineOptions) -> Result<()> {
     let to = from + (options.for_ms * 1e6).max(1.0) as u64;
     let mut world = world(&machine, mips, scheduler, seed_of(&experiment, 0))?;
     world.record();
-    start(&mut world, &experiment, &machine, mips, 0, run);
+    start(&mut world, &experiment, &machine, mips, 0, run)?;
     world.run_until(to).map_err(anyhow::Error::msg)?;
     let drawing = Drawing {
         names: run,
@@ -323,7 +325,7 @@ fn simulate(task: Task, changes: &str, change: &(dyn Fn(&mut World) + Sync)) -> 
     let play = |&(round, run, scheduler): &(u32, &Vec<String>, &Scheduler)| {
         let mut world = world(&machine, mips, scheduler, seed_of(&experiment, round))?;
         change(&mut world);
-        start(&mut world, &experiment, &machine, mips, round, run);
+        start(&mut world, &experiment, &machine, mips, round, run)?;
         sample(&experiment, world, mips, round, run, scheduler)
     };
     in_order(&jobs, play, |sample| {
@@ -370,7 +372,7 @@ fn timelines(
         let mut world = world(machine, mips, scheduler, seed_of(experiment, 0))?;
         change(&mut world);
         world.record();
-        start(&mut world, experiment, machine, mips, 0, run);
+        start(&mut world, experiment, machine, mips, 0, run)?;
         world.run_until(piece.end).map_err(anyhow::Error::msg)?;
         let happened = world.into_timeline();
         let within = |from: u64, to: u64, what: usize| {
@@ -412,7 +414,7 @@ fn prepare(experiment: &Experiment) -> Result<(Machine, u32)> {
             machine.name()
         )
     })?;
-    can_be_simulated(experiment, mips)?;
+    can_be_simulated(experiment, &machine, mips)?;
     if let (Some(program), None) = (experiment.memory_user(), &machine.hardware().memory) {
         bail!(
             "program {:?} uses memory, of which machine {} says nothing; add [memory] latency_ns = 100 to the machine's file",
@@ -424,14 +426,18 @@ fn prepare(experiment: &Experiment) -> Result<(Machine, u32)> {
 }
 
 /// Whether all of it can be simulated.
-fn can_be_simulated(experiment: &Experiment, mips: u32) -> Result<()> {
+fn can_be_simulated(experiment: &Experiment, machine: &Machine, mips: u32) -> Result<()> {
     if !(1..=100_000).contains(&mips) {
         bail!("mips = {mips} is not between 1 and 100000");
     }
     for program in &experiment.programs {
+        if let Some(file) = &program.rtapp {
+            described(file, machine).with_context(|| format!("program {:?}", program.name))?;
+            continue;
+        }
         let Some(synthetic) = &program.synthetic else {
             bail!(
-                "program {:?} is a command; only synthetic programs can be simulated",
+                "program {:?} is a command; only synthetic programs, and those that rt-app files describe, can be simulated",
                 program.name
             );
         };
@@ -506,23 +512,42 @@ fn start(
     mips: u32,
     round: u32,
     run: &[String],
-) {
+) -> Result<()> {
     if machine.has_smt() || experiment.same_phases {
         world.scatter(seed_of(experiment, round));
     }
     for name in run {
         let program = experiment.program(name);
-        let synthetic = program
-            .synthetic
-            .as_ref()
-            .expect("can_be_simulated() has seen that");
-        let seed = program.seed(experiment, round);
-        world.start(
-            Box::new(simulated(synthetic, unit_ns(mips), machine, seed)),
-            100,
-            None,
-        );
+        match program {
+            Program {
+                rtapp: Some(file), ..
+            } => world.start(Box::new(described(file, machine)?), load::NORMAL_WEIGHT, None),
+            Program {
+                synthetic: Some(synthetic),
+                ..
+            } => {
+                let seed = program.seed(experiment, round);
+                let started = simulated(synthetic, unit_ns(mips), machine, seed);
+                world.start(Box::new(started), load::NORMAL_WEIGHT, None)
+            }
+            _ => unreachable!("can_be_simulated() has seen that it is one of these"),
+        };
     }
+    Ok(())
+}
+
+/// The program that an rt-app file describes.
+fn described(file: &Path, machine: &Machine) -> Result<Scripted> {
+    let described = play(&File::load(file)?, &Assumptions::of_server(machine.nr_cpus()))
+        .with_context(|| file.display().to_string())?;
+    load::require_threads(
+        described
+            .scripts
+            .iter()
+            .map(|script| script.instances as usize)
+            .sum(),
+    )?;
+    Ok(Scripted::new(described))
 }
 
 /// What of the command line of our scheduler can be simulated.
