@@ -92,7 +92,8 @@ pub struct Program {
     pub name: String,
     /// The synthetic benchmark with this ratio, or
     pub synthetic: Option<Synthetic>,
-    /// the program that this rt-app file describes, for simulations only; its performance is the work of its threads, or
+    /// the program that this rt-app file describes, for simulations only, by its path from where threadwise is started; its
+    /// performance is the work of its threads; or
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtapp: Option<PathBuf>,
     /// any command, whose performance is one over the time that it takes. In its arguments `{cpus}` is the machine's
@@ -606,6 +607,31 @@ mod tests {
         let alone = "two_orders = true\nruns = [[\"A\"], [\"B\"]]";
         let experiment = commands(alone, &stencil, timed).unwrap();
         assert!(!experiment.is_in_two_orders(&experiment.runs[0]));
+    }
+
+    #[test]
+    fn what_a_command_needs_comes_with_it() {
+        let a = "command = [\"sh\", \"-c\", \"tbench_srv & tbench 2\"]\nneeds = [\"tbench\", \"tbench_srv\", \"a/load\"]\n\
+                 figure_label = \"Throughput\"";
+        let experiment = commands("runs = [[\"A\"], [\"B\"]]", a, "command = [\"b\"]").unwrap();
+        let needed: Vec<&str> = experiment.foreign_programs().into_iter().collect();
+        assert_eq!(needed, ["a/load", "b", "sh", "tbench", "tbench_srv"]);
+        assert!(!experiment.programs[0].counts_work() && !experiment.programs[0].has_fixed_work());
+        assert_eq!(find_program("no/such/load"), None);
+        for (wrong, said) in [
+            (format!("{a}\ntime_label = \"s\""), "exclude each other"),
+            (
+                String::from("rtapp = \"a.json\"\nneeds = [\"b\"]"),
+                "are for commands",
+            ),
+            (
+                format!("{a}\nrtapp = \"a.json\""),
+                "either synthetic or command, or rtapp",
+            ),
+        ] {
+            let error = commands("runs = [[\"A\"]]", &wrong, "command = [\"b\"]").unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
     }
 
     #[test]

@@ -151,6 +151,22 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_named_by_its_path_is_there_in_the_guest() {
+        let folder = tempfile::tempdir().unwrap();
+        let load = folder.path().join("load");
+        fs::write(&load, "Flush").unwrap();
+        let place = |name: &str| {
+            let mut image = Image::default();
+            image.add_program(name, &load).unwrap();
+            let files = image.files.into_iter().filter(|(_, host)| host.is_some());
+            files.map(|(guest, _)| guest).collect::<Vec<_>>()
+        };
+        assert_eq!(place("workloads/load"), [PathBuf::from("workloads/load")]);
+        assert_eq!(place("/usr/share/load"), [PathBuf::from("usr/share/load")]);
+        assert_eq!(place("load"), [PathBuf::from("bin/load")]);
+    }
+
+    #[test]
     fn a_missing_program_is_named() {
         let error = Image::default()
             .add_program("x", Path::new("/no/such/program"))

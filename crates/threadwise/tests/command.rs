@@ -5,6 +5,8 @@
 
 use std::process::{Command, Output};
 
+use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
+
 fn threadwise(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_threadwise"))
         .args(args)
@@ -436,6 +438,18 @@ fn phases_are_drawn_as_the_experiment_says() {
     );
 }
 
+#[test]
+fn chat_counts_what_was_heard() {
+    let line = "bench chat --rooms 2 --users 3 --messages 5 --format json";
+    let output = threadwise(&line.split(' ').collect::<Vec<_>>());
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["schema"], "threadwise.bench.chat/1");
+    assert_eq!((&report["sent"], &report["received"]), (&30.into(), &60.into()));
+    let portless = threadwise(&["bench", "chat", "--part", "server"]);
+    assert_eq!(portless.status.code(), Some(2));
+    assert!(text(&portless.stderr).contains("--port"));
+}
+
 /// The work of a run under a scheduler, in units a second.
 fn total(output: &Output, run: usize, scheduler: usize) -> f64 {
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -458,6 +472,40 @@ fn what_hardware_shares_is_simulated_and_can_be_left_out() {
     );
     let ratio = total(&apart, 2, 0) / total(&hidden, 2, 0);
     assert!((ratio / (2.0 / 1.24) - 1.0).abs() < 0.03, "{ratio}");
+}
+
+#[test]
+fn programs_that_rt_app_files_describe_are_simulated() {
+    // The files' paths are those from the repository.
+    let in_repository = |line: &str| {
+        Command::new(env!("CARGO_BIN_EXE_threadwise"))
+            .args(line.split(' '))
+            .env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"))
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+            .output()
+            .unwrap()
+    };
+    let output = in_repository(
+        "sim run experiments/messages.toml --schedulers o1,core-queue,threadwise --seconds 0.1 --format json",
+    );
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    // Who knows nothing of cores puts two clients onto one of them now and then, beside an idle one.
+    let few = 0;
+    for knows in [1, 2] {
+        assert!(total(&output, few, knows) > 1.1 * total(&output, few, 0));
+    }
+    // Four hardware threads on two cores that give 1.24 times the work of one each.
+    let (many, units_per_s) = (1, 2e9 / UNIT_INSTRUCTIONS as f64);
+    for scheduler in 0..3 {
+        let of_ideal = total(&output, many, scheduler) / (2.0 * 1.24 * units_per_s);
+        assert!((0.9..=1.0).contains(&of_ideal), "{of_ideal}");
+    }
+    let refused = in_repository("lab run experiments/messages.toml");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("an rt-app file, which the lab does not run"));
+    let refused = in_repository("sim run experiments/servers.toml");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("is a command"));
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod pairing;
 mod placement;
 mod places;
 mod programs;
+mod servers;
 mod soak;
 
 use std::collections::BTreeMap;
@@ -103,6 +104,11 @@ impl Guest {
         let mut serve = threadwise()
             .args(["lab", "serve", "--machine", machine, "--mips", &mips()])
             .args(PROGRAMS.iter().flat_map(|program| ["--program", program]))
+            .args(
+                servers::programs()
+                    .iter()
+                    .flat_map(|program| ["--program", program]),
+            )
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
