@@ -12,9 +12,9 @@ const DBENCH: [&str; 3] = ["dbench", "tbench", "tbench_srv"];
 /// What the guests have of these, and the load for them, by its path.
 pub fn programs() -> Vec<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = |name: &&str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
-    let found = DBENCH.iter().filter(is_there).map(|name| name.to_string());
-    found.chain([load()]).collect()
+    let is_there = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+    let found = DBENCH.into_iter().filter(|name| is_there(name));
+    found.map(String::from).chain([load()]).collect()
 }
 
 /// Without `..`, as a guest has it.
