@@ -11,7 +11,7 @@ mod pairing;
 
 pub use cgroup::{Cgroup, cgroup_ready_ns};
 pub use options::TunableOptions;
-pub use pairing::{Counts, Need, Pair, PairingBy, pairing_every_ns, pairing_gap_ns};
+pub use pairing::{Counts, Need, Pair, PairingBy, Reading, Rest, pairing_every_ns, pairing_gap_ns};
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -16,6 +16,8 @@ _Static_assert(sizeof(struct tw_seat) == 5, "crates/policy/src/lib.rs has the sa
 _Static_assert(sizeof(struct tw_spot) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_need) == 24, "crates/policy/src/pairing.rs has the same layout");
 _Static_assert(sizeof(struct tw_pair) == 24, "crates/policy/src/pairing.rs has the same layout");
+_Static_assert(sizeof(struct tw_reading) == 24, "crates/policy/src/pairing.rs has the same layout");
+_Static_assert(sizeof(struct tw_rest) == 16, "crates/policy/src/pairing.rs has the same layout");
 _Static_assert(sizeof(struct tw_place) == 12, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_cgroup) == 48, "crates/policy/src/cgroup.rs has the same layout");
 
@@ -146,6 +148,21 @@ u32 tw_native_need_of_resident(u64 resident_bytes, u64 cache_bytes, u32 nr_ready
 u64 tw_native_pairing_gain(const struct tw_pair *pair)
 {
 	return tw_pairing_gain(pair);
+}
+
+u32 tw_native_is_whole(const struct tw_reading *last, const struct tw_reading *now)
+{
+	return tw_is_whole(last, now);
+}
+
+u32 tw_native_may_change(const struct tw_rest *rest, u64 now_ns)
+{
+	return tw_may_change(rest, now_ns);
+}
+
+void tw_native_note_change(struct tw_rest *rest, u64 now_ns)
+{
+	tw_note_change(rest, now_ns);
 }
 
 u64 tw_native_pairing_every_ns(void)

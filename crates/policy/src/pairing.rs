@@ -2,12 +2,15 @@
 //! Who runs beside whom behind a last-level cache (`policy/pairing.h`).
 
 mod ffi {
-    use super::{Counts, Need, Pair};
+    use super::{Counts, Need, Pair, Reading, Rest};
 
     unsafe extern "C" {
         pub safe fn tw_native_note_counts(need: &mut Need, counts: &Counts);
         pub safe fn tw_native_need_of_resident(resident_bytes: u64, cache_bytes: u64, nr_ready: u32) -> u32;
         pub safe fn tw_native_pairing_gain(pair: &Pair) -> u64;
+        pub safe fn tw_native_is_whole(last: &Reading, now: &Reading) -> u32;
+        pub safe fn tw_native_may_change(rest: &Rest, now_ns: u64) -> u32;
+        pub safe fn tw_native_note_change(rest: &mut Rest, now_ns: u64);
         pub safe fn tw_native_pairing_every_ns() -> u64;
         pub safe fn tw_native_pairing_gap_ns() -> u64;
     }
@@ -66,6 +69,45 @@ impl Need {
     /// What the resident set of a program with so many ready threads tells of each of them.
     pub fn of_resident(resident_bytes: u64, cache_bytes: u64, nr_ready: u32) -> u32 {
         ffi::tw_native_need_of_resident(resident_bytes, cache_bytes, nr_ready)
+    }
+}
+
+/// What a counter read, and for how long it was to count and did, in nanoseconds (`struct tw_reading`).
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Reading {
+    /// The count.
+    pub counter: u64,
+    /// How long it was to count.
+    pub enabled_ns: u64,
+    /// How long it did.
+    pub running_ns: u64,
+}
+
+impl Reading {
+    /// Whether the counter counted all the time from this reading to a later one.
+    pub fn is_whole_until(&self, now: &Self) -> bool {
+        ffi::tw_native_is_whole(self, now) != 0
+    }
+}
+
+/// When a task changed places last, and how often of late (`struct tw_rest`).
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Rest {
+    since_ns: u64,
+    nr: u32,
+}
+
+impl Rest {
+    /// Whether it may change places again.
+    pub fn may_change(&self, now_ns: u64) -> bool {
+        ffi::tw_native_may_change(self, now_ns) != 0
+    }
+
+    /// It does.
+    pub fn note_change(&mut self, now_ns: u64) {
+        ffi::tw_native_note_change(self, now_ns);
     }
 }
 

@@ -2,7 +2,7 @@
 //! What pairing promises: needs follow the counters, exchanges even caches out, and they come to an end.
 
 use proptest::prelude::*;
-use threadwise_policy::{Counts, Need, Pair};
+use threadwise_policy::{Counts, Need, Pair, Reading, Rest};
 
 /// Instructions of which a task's counts tell enough.
 const ENOUGH: u64 = 1_000_000;
@@ -111,6 +111,67 @@ fn memory_heavy_tasks_are_paired_with_cpu_heavy_ones() {
     );
 }
 
+#[test]
+fn counters_that_took_turns_or_were_opened_anew_tell_nothing() {
+    let read = |counter, enabled_ns, running_ns| Reading {
+        counter,
+        enabled_ns,
+        running_ns,
+    };
+    let last = read(1000, 50, 40);
+    assert!(
+        last.is_whole_until(&read(1500, 60, 50)),
+        "it waited once, long ago"
+    );
+    assert!(!last.is_whole_until(&read(1500, 60, 49)), "it had to wait");
+    assert!(!last.is_whole_until(&read(10, 60, 50)), "it began anew");
+    assert!(!last.is_whole_until(&read(1500, 20, 10)), "it was opened anew");
+    assert!(
+        !Reading::default().is_whole_until(&read(9, 3, 3)),
+        "it was never read"
+    );
+}
+
+const MS: u64 = 1_000_000;
+/// The first rest, and the longest.
+const REST: u64 = 64 * MS;
+const QUIET: u64 = REST << 8;
+
+/// At which of these times, in order, a task changes places if it is to at each.
+fn changes(times: impl IntoIterator<Item = u64>) -> Vec<u64> {
+    let mut rest = Rest::default();
+    let mut change = |&now: &u64| {
+        let may = rest.may_change(now);
+        if may {
+            rest.note_change(now);
+        }
+        may
+    };
+    times.into_iter().filter(|now| change(now)).collect()
+}
+
+#[test]
+fn who_keeps_changing_places_rests_twice_as_long_each_time() {
+    let every_ms = |ms: u64| changes((1..=ms).map(|now| now * MS));
+    let gaps: Vec<u64> = every_ms(3 * QUIET / MS)
+        .windows(2)
+        .map(|two| two[1] - two[0])
+        .collect();
+    let due: Vec<u64> = (0..9).map(|nr| REST << nr).chain([QUIET]).collect();
+    assert_eq!(gaps[..9], due[..9], "it doubles");
+    assert!(gaps[9..].iter().all(|&gap| gap == QUIET), "it has a bound");
+    // Who was quiet for long rests as one who never changed places.
+    let late = 100 * QUIET;
+    let times = (1..=5000).map(|now| now * MS);
+    let after: Vec<u64> = changes(times.clone().chain(times.map(|now| late + now)));
+    let (before, after): (Vec<u64>, Vec<u64>) = after.into_iter().partition(|&now| now < late);
+    assert_eq!(before.len(), after.len());
+    // A clock that is behind does not end a rest.
+    let mut rest = Rest::default();
+    rest.note_change(10 * MS);
+    assert!(!rest.may_change(9 * MS) && rest.may_change(10 * MS + REST));
+}
+
 /// Caches with the needs of what runs behind them.
 type Caches = Vec<Vec<u32>>;
 
@@ -144,6 +205,28 @@ fn best(caches: &Caches) -> Option<(u64, Seat, Seat)> {
 }
 
 proptest! {
+    #[test]
+    fn exchanges_grow_with_the_logarithm_of_the_time_whatever_counters_say(
+        gaps in prop::collection::vec(prop_oneof![1..REST * 4, 1..QUIET, Just(QUIET), 1..QUIET * 3], 1..400)
+    ) {
+        let times = gaps.iter().scan(0u64, |now, gap| {
+            *now += gap;
+            Some(*now)
+        });
+        let changes = changes(times);
+        for (nr, &first) in changes.iter().enumerate() {
+            for (more, &last) in changes[nr..].iter().enumerate() {
+                let (after, nr_changes) = (last - first, more as u64 + 1);
+                let slow = after / QUIET + 10;
+                prop_assert!(nr_changes <= slow, "{nr_changes} in {after} ns");
+                if nr == 0 && after < QUIET {
+                    let most = 2 + u64::from((after / REST + 1).ilog2());
+                    prop_assert!(nr_changes <= most, "{nr_changes} in {after} ns from the first");
+                }
+            }
+        }
+    }
+
     #[test]
     fn exchanges_come_to_an_end_at_which_caches_are_as_even_as_exchanges_make_them(
         caches in prop::collection::vec(prop::collection::vec(0..=Need::ONE, 1..6), 2..5)

@@ -130,8 +130,11 @@ fn tell_machine(rodata: &mut types::rodata, options: &Options) -> Result<Pairing
     for (slot, cpu) in rodata.faster_cpus.iter_mut().zip(&speeds.faster) {
         *slot = *cpu;
     }
-    // Fast CPUs exchange tasks by their own rule.
-    let pairs = rodata.has_mode && machine.nr_llcs() > 1 && speeds.faster.is_empty();
+    // Fast CPUs exchange tasks by their own rule, who fills a package does not spread over another, and a look takes in so
+    // many CPUs.
+    let spreads = matches!(options.mode, Mode::Performance | Mode::Auto);
+    let is_seen = rodata.nr_cpus <= bpf_intf::TW_IDLE_SCAN;
+    let pairs = spreads && is_seen && machine.nr_llcs() > 1 && speeds.faster.is_empty();
     let pairing = Pairing::of(if pairs { options.pairing } else { PairingBy::Off }, &machine)?;
     rodata.pairing = pairing.number();
     rodata.llc_bytes = pairing.llc_bytes();

@@ -31,12 +31,36 @@ pub enum Pairing {
     Counters {
         /// Of each CPU.
         of: Vec<Counters>,
-        /// Lines of a cache that a count of the second stands for.
-        lines: u32,
+        /// What they count.
+        events: Events,
     },
     /// By resident sets, beside a cache of so many bytes.
     Resident(u64),
 }
+
+/// Two events that are counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Events {
+    kind: u32,
+    instructions: u64,
+    misses: u64,
+    /// Lines of a cache that one of the second stands for.
+    lines: u32,
+}
+
+const HARDWARE: Events = Events {
+    kind: PERF_TYPE_HARDWARE,
+    instructions: PERF_COUNT_HW_INSTRUCTIONS as u64,
+    misses: PERF_COUNT_HW_CACHE_MISSES as u64,
+    lines: 1,
+};
+
+const SOFTWARE: Events = Events {
+    kind: PERF_TYPE_SOFTWARE,
+    instructions: PERF_COUNT_SW_CPU_CLOCK as u64,
+    misses: PERF_COUNT_SW_PAGE_FAULTS as u64,
+    lines: LINES_PER_PAGE,
+};
 
 /// The two counters of a CPU.
 #[derive(Debug)]
@@ -55,15 +79,11 @@ impl Pairing {
         match by {
             PairingBy::Off => Ok(Self::Off),
             PairingBy::Counters => {
-                let counters = hardware(machine).context(
+                Self::counting(HARDWARE, machine).context(
                     "this machine has no hardware counters (virtual machines mostly hide them): use --pairing resident",
-                )?;
-                Ok(Self::hardware(counters))
+                )
             }
-            PairingBy::Faults => Ok(Self::Counters {
-                of: software(machine)?,
-                lines: LINES_PER_PAGE,
-            }),
+            PairingBy::Faults => Self::counting(SOFTWARE, machine),
             PairingBy::Resident => match smallest_cache(machine) {
                 Some(bytes) => Ok(Self::Resident(bytes)),
                 None => bail!(
@@ -71,24 +91,26 @@ impl Pairing {
                      give a --machine that does, such as \"package:2 l3:1(size=16MB) core:4\""
                 ),
             },
-            PairingBy::Auto => Ok(hardware(machine).map_or_else(
-                |error| {
-                    info!("no hardware counters ({error:#}): tasks are paired by resident sets, if at all");
-                    smallest_cache(machine).map_or(Self::Off, Self::Resident)
-                },
-                Self::hardware,
-            )),
+            PairingBy::Auto => Ok(Self::counting(HARDWARE, machine).unwrap_or_else(|error| {
+                info!("no hardware counters ({error:#}): tasks are paired by resident sets, if at all");
+                smallest_cache(machine).map_or(Self::Off, Self::Resident)
+            })),
         }
     }
 
-    fn hardware(of: Vec<Counters>) -> Self {
-        Self::Counters { of, lines: 1 }
+    fn counting(events: Events, machine: &Machine) -> Result<Self> {
+        let of: Result<_> = machine
+            .cpus()
+            .iter()
+            .map(|cpu| Counters::open(events, cpu.id.0))
+            .collect();
+        Ok(Self::Counters { of: of?, events })
     }
 
     /// Lines of a cache that a count of misses stands for.
     pub fn lines_per_miss(&self) -> u32 {
         match self {
-            Self::Counters { lines, .. } => *lines,
+            Self::Counters { events, .. } => events.lines,
             Self::Off | Self::Resident(_) => 1,
         }
     }
@@ -116,10 +138,36 @@ impl Pairing {
             return Ok(());
         };
         for of in counters {
-            hand_over(instructions, of.cpu, &of.instructions)?;
-            hand_over(misses, of.cpu, &of.misses)?;
+            of.hand_over(instructions, misses)?;
         }
         Ok(())
+    }
+
+    /// The same again for a CPU that was offline, whose counters ended with it (`perf_event_exit_cpu()`).
+    pub fn reinstall(&mut self, cpu: u32, instructions: &impl MapCore, misses: &impl MapCore) -> Result<()> {
+        if let Self::Counters { of, events } = self {
+            let anew = Counters::open(*events, cpu)?;
+            anew.hand_over(instructions, misses)?;
+            of.retain(|of| of.cpu != cpu);
+            of.push(anew);
+            info!("CPU {cpu} is back, and counted on");
+        }
+        Ok(())
+    }
+}
+
+impl Counters {
+    fn open(events: Events, cpu: u32) -> Result<Self> {
+        Ok(Self {
+            cpu,
+            instructions: open(events.kind, events.instructions, cpu)?,
+            misses: open(events.kind, events.misses, cpu)?,
+        })
+    }
+
+    fn hand_over(&self, instructions: &impl MapCore, misses: &impl MapCore) -> Result<()> {
+        hand_over(instructions, self.cpu, &self.instructions)?;
+        hand_over(misses, self.cpu, &self.misses)
     }
 }
 
@@ -136,27 +184,6 @@ fn hand_over(map: &impl MapCore, cpu: u32, counter: &OwnedFd) -> Result<()> {
 fn smallest_cache(machine: &Machine) -> Option<u64> {
     let sizes: Option<Vec<u64>> = machine.llc_bytes().into_iter().collect();
     sizes?.into_iter().min()
-}
-
-fn hardware(machine: &Machine) -> Result<Vec<Counters>> {
-    let counters = [PERF_COUNT_HW_INSTRUCTIONS, PERF_COUNT_HW_CACHE_MISSES];
-    of_each_cpu(machine, PERF_TYPE_HARDWARE, counters.map(u64::from))
-}
-
-fn software(machine: &Machine) -> Result<Vec<Counters>> {
-    let counters = [PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_PAGE_FAULTS];
-    of_each_cpu(machine, PERF_TYPE_SOFTWARE, counters.map(u64::from))
-}
-
-fn of_each_cpu(machine: &Machine, kind: u32, [instructions, misses]: [u64; 2]) -> Result<Vec<Counters>> {
-    let of = |cpu: &threadwise_machine::Cpu| {
-        Ok(Counters {
-            cpu: cpu.id.0,
-            instructions: open(kind, instructions, cpu.id.0)?,
-            misses: open(kind, misses, cpu.id.0)?,
-        })
-    };
-    machine.cpus().iter().map(of).collect()
 }
 
 /// Counts an event on a CPU, whoever runs there (perf_event_open(2)).

@@ -76,7 +76,7 @@ pub struct Scheduler<'a> {
     /// The map of thread groups, by tgid.
     groups: Mmap,
     /// The counters by which tasks are paired count while this is there.
-    _pairing: Pairing,
+    pairing: Pairing,
     /// The ring buffer of decisions, if they are recorded.
     recording: Option<RingBuffer<'static>>,
     /// When the platform's power profile was last looked at, if it decides.
@@ -124,7 +124,7 @@ impl<'a> Scheduler<'a> {
             link,
             stats,
             groups,
-            _pairing: pairing,
+            pairing,
             recording,
             profile_seen: (options.mode == Mode::Auto).then(Instant::now),
         })
@@ -151,6 +151,7 @@ impl<'a> Scheduler<'a> {
                 recording.consume().context("cannot write what was recorded")?;
             }
             self.follow_profile()?;
+            self.count_on()?;
         }
         drop(self.link.take());
         // Why it ended matters more than what it left.
@@ -174,6 +175,24 @@ impl<'a> Scheduler<'a> {
         if bss.mode != mode {
             info!("the platform's power profile changed");
             bss.mode = mode;
+        }
+        Ok(())
+    }
+
+    /// Opens the counters of CPUs that came back.
+    fn count_on(&mut self) -> Result<()> {
+        let bss = self.skel.maps.bss_data.as_mut().context(NO_BSS)?;
+        let maps = (
+            &self.skel.maps.instruction_counters,
+            &self.skel.maps.miss_counters,
+        );
+        for (cpu, came) in (0..).zip(&mut bss.came_online) {
+            // One that is gone again will say so again.
+            if std::mem::take(came)
+                && let Err(error) = self.pairing.reinstall(cpu, maps.0, maps.1)
+            {
+                info!("CPU {cpu} is not counted any more: {error:#}");
+            }
         }
         Ok(())
     }

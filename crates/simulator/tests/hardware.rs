@@ -362,6 +362,16 @@ fn memory_heavy_tasks_go_beside_cpu_heavy_ones() {
     assert!(nr_moves <= 4, "{nr_moves} moves in two seconds");
 }
 
+#[test]
+fn tasks_of_which_none_fits_beside_another_come_to_rest() {
+    // Three need a cache each, so whoever is alone behind one seems to need nothing, and the other two one exchange more.
+    // Between the first second and the third each has two left at most, of which two tasks move each time.
+    for order in [[3072, 3072, 0, 3072], [3072, 0, 3072, 3072]] {
+        let (_, nr_moves) = paired(PairingBy::Counters, &order, 0);
+        assert!(nr_moves <= 12, "{order:?}: {nr_moves} moves in two seconds");
+    }
+}
+
 /// The work of a program of so many threads that are always parallel, in cores, for each of some seeds.
 fn parallel(machine: &Machine, threads: usize, scheduler: &str) -> Vec<f64> {
     let one = |seed: u64| {

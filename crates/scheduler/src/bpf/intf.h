@@ -4,6 +4,7 @@
 #define TW_INTF_H
 
 #include "../../../../policy/phase.h"
+#include "../../../../policy/smt.h"
 
 enum tw_limits {
 	/* CPUs that the queued mask and the per-CPU state cover. */

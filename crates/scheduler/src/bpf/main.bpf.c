@@ -530,6 +530,7 @@ void BPF_STRUCT_OPS(threadwise_cpu_online, s32 cpu)
 	/* One that was plugged in has no queue. */
 	if ((u32)cpu >= nr_cpus)
 		scx_bpf_error("CPU %d was not there when the scheduler was loaded: start it again", cpu);
+	came_online[cpu & (TW_MAX_CPUS - 1)] = true;
 }
 
 void BPF_STRUCT_OPS(threadwise_cpu_offline, s32 cpu)

@@ -25,12 +25,42 @@ struct {
 } instruction_counters SEC(".maps"), miss_counters SEC(".maps");
 
 /* What they said last. */
+struct readings {
+	struct tw_reading instructions;
+	struct tw_reading misses;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct tw_counts);
-} last_counts SEC(".maps");
+	__type(value, struct readings);
+} last_readings SEC(".maps");
+
+/* What counters of this CPU counted since they were last read, if they did all the time. */
+static bool read_counters(struct tw_counts *counts)
+{
+	struct bpf_perf_event_value instructions, misses;
+	struct readings *last, now;
+	u32 zero = 0;
+	bool whole;
+
+	last = bpf_map_lookup_elem(&last_readings, &zero);
+	if (!last ||
+	    bpf_perf_event_read_value(&instruction_counters, BPF_F_CURRENT_CPU, &instructions,
+				      sizeof(instructions)) ||
+	    bpf_perf_event_read_value(&miss_counters, BPF_F_CURRENT_CPU, &misses, sizeof(misses)))
+		return false;
+	now.instructions =
+		(struct tw_reading){ instructions.counter, instructions.enabled, instructions.running };
+	now.misses = (struct tw_reading){ misses.counter, misses.enabled, misses.running };
+	whole = tw_is_whole(&last->instructions, &now.instructions) &&
+		tw_is_whole(&last->misses, &now.misses);
+	counts->instructions = now.instructions.counter - last->instructions.counter;
+	counts->misses = (now.misses.counter - last->misses.counter) * lines_per_miss;
+	*last = now;
+	return whole;
+}
 
 /*
  * The kernel accounts what runs on this CPU, at ticks and when it is switched away from: so are its counters.
@@ -40,21 +70,12 @@ struct {
 SEC("tp_btf/sched_stat_runtime")
 int BPF_PROG(threadwise_note_runtime, struct task_struct *p, u64 runtime)
 {
-	struct bpf_perf_event_value instructions, misses;
-	struct tw_counts *last, counts;
 	struct task_ctx *tctx;
-	u32 zero = 0;
+	struct tw_counts counts;
 
-	last = bpf_map_lookup_elem(&last_counts, &zero);
-	if (!last ||
-	    bpf_perf_event_read_value(&instruction_counters, BPF_F_CURRENT_CPU, &instructions,
-				      sizeof(instructions)) ||
-	    bpf_perf_event_read_value(&miss_counters, BPF_F_CURRENT_CPU, &misses, sizeof(misses)))
+	/* A waker accounts what runs on the other CPU, whose counters are not these. */
+	if (p->pid != bpf_get_current_task_btf()->pid || !read_counters(&counts))
 		return 0;
-	counts.instructions = instructions.counter - last->instructions;
-	counts.misses = (misses.counter - last->misses) * lines_per_miss;
-	last->instructions = instructions.counter;
-	last->misses = misses.counter;
 	tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 	if (tctx)
 		tw_note_counts(&tctx->need, &counts);
@@ -90,13 +111,33 @@ static u32 need_of(struct task_struct *p)
 	return tctx ? tctx->need.need : 0;
 }
 
-/* Whether a task may change places with one of this CPU: not where its program is at home. */
-static bool may_pair(const struct task_struct *p, s32 to)
+/*
+ * Whether a task may change places with one of this CPU: not where its program is at home, nor while it rests
+ * from the last time.
+ */
+static bool may_pair(struct task_struct *p, s32 to)
 {
 	u32 tgid = p->tgid;
 	u8 *known = bpf_map_lookup_elem(&homes, &tgid);
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 
-	return known && !home_of(known, nr_ready_of(tgid)) && bpf_cpumask_test_cpu(to, p->cpus_ptr);
+	return known && tctx && !home_of(known, nr_ready_of(tgid)) && bpf_cpumask_test_cpu(to, p->cpus_ptr) &&
+	       tw_may_change(&tctx->rest, scx_bpf_now());
+}
+
+/* What runs on a CPU is to change places. If that is another task by now, it rests in its stead. */
+__noinline int note_change(s32 cpu, u64 now)
+{
+	struct task_struct *running;
+	struct task_ctx *tctx;
+
+	bpf_rcu_read_lock();
+	running = running_on(cpu);
+	tctx = running ? bpf_task_storage_get(&task_ctxs, running, 0, 0) : NULL;
+	if (tctx)
+		tw_note_change(&tctx->rest, now);
+	bpf_rcu_read_unlock();
+	return 0;
 }
 
 /* What runs on a CPU needs so much, and may go to `to`, or not. */
@@ -165,7 +206,9 @@ static s32 find_partner(const struct task_struct *p, s32 cpu, u32 need, const st
 
 /*
  * A CPU keeps its task. If that would be better off behind another cache, in place of one that needs less,
- * this one's CPU is asked for the exchange (speed.bpf.h).
+ * this one's CPU is asked for the exchange (speed.bpf.h). Not while tasks wait: who runs is another one soon,
+ * and that changes the sums. Nor with more CPUs than a look takes in, when sums and candidates would be those
+ * of different CPUs.
  */
 static void pair(struct cpu_ctx *cctx, s32 cpu, struct task_struct *p)
 {
@@ -175,8 +218,8 @@ static void pair(struct cpu_ctx *cctx, s32 cpu, struct task_struct *p)
 	struct cpu_ctx *there;
 	s32 other;
 
-	if (!pairing || mode != TW_MODE_PERFORMANCE || now - cctx->paired_at < TW_PAIRING_EVERY_NS ||
-	    now - last < TW_PAIRING_GAP_NS)
+	if (!pairing || nr_cpus > TW_IDLE_SCAN || mode != TW_MODE_PERFORMANCE || tasks_wait ||
+	    now - cctx->paired_at < TW_PAIRING_EVERY_NS || now - last < TW_PAIRING_GAP_NS)
 		return;
 	cctx->paired_at = now;
 	need = need_of(p);
@@ -189,6 +232,8 @@ static void pair(struct cpu_ctx *cctx, s32 cpu, struct task_struct *p)
 	if (other < 0 || !there || __sync_val_compare_and_swap(&paired_at, last, now) != last)
 		return;
 	there->called_to = cpu + 1;
+	note_change(cpu, now);
+	note_change(other, now);
 	count(cctx, TW_STAT_PAIRED);
 	scx_bpf_kick_cpu(other, SCX_KICK_PREEMPT);
 }

@@ -26,6 +26,8 @@ const volatile bool has_mode = false;
 /* Whether only tasks that ask for SCHED_EXT are ours. */
 const volatile bool partial = false;
 const volatile u32 fault = TW_FAULT_NONE;
+/* CPUs that were offline and came back, whose counters the loader opens again (pairing.rs). */
+bool came_online[TW_MAX_CPUS];
 /* Set by the loader: no fault strikes while it still attaches. */
 bool attached;
 const volatile struct tw_tunables tunables = {};
@@ -87,6 +89,8 @@ struct task_ctx {
 	u16 ran_on;
 	/* What it needs of a last-level cache, as counters tell (pairing.bpf.h). */
 	struct tw_need need;
+	/* How long it stays behind one after it changed places. */
+	struct tw_rest rest;
 };
 
 struct {

@@ -8,40 +8,51 @@ use super::{exec, job, stdout};
 /// Three packages, the last one for who looks on, so that nobody disturbs those of the other two.
 const MACHINE: &str = "package:3 llc:1(size=16MB) core:2";
 
-/// Two programs that need much and two that need little have two packages, six times: at first each package has two of a
-/// kind, then they may go where they like. The kernel tells at each tick who ran where.
+/// All CPUs but the first go and come back, and with them their counters; the loader notices within a second.
+const RENEW: &str = "
+    for state in 0 1; do for cpu in 1 2 3 4 5; do echo $state >/sys/devices/system/cpu/cpu$cpu/online; done; done
+    busybox sleep 3
+    ";
+
+/// Two programs that need much and two that need little have two packages, four times anew, because who was made to change places again
+/// and again would rest: at first each package has two of a kind, then they may go where they like. The kernel tells at each tick who ran where.
 const SCRIPT: &str = r#"
     tracing=/sys/kernel/tracing; top=/sys/fs/cgroup
     busybox mountpoint -q $tracing || busybox mount -t tracefs none $tracing
     echo +cpuset >$top/cgroup.subtree_control; busybox mkdir $top/heavy $top/light
     echo "while :; do :; done" >/tmp/spin.sh
     start() { sh -c 'echo $$ >$0/cgroup.procs; exec "$@"' $top/"$@" >/dev/null 2>&1 & pids="$pids $!"; }
-    for i in 1 2; do start heavy HEAVY; start light busybox sh /tmp/spin.sh; done
-    busybox sleep 0.5
     echo >$tracing/trace; echo 1 >$tracing/tracing_on; echo 1 >$tracing/events/sched/sched_stat_runtime/enable
-    for i in 1 2 3 4 5 6; do
+    for round in 1 2 3 4; do
         echo 0-1 >$top/heavy/cpuset.cpus; echo 2-3 >$top/light/cpuset.cpus
-        busybox sleep 0.2
+        pids=; for i in 1 2; do start heavy HEAVY; start light busybox sh /tmp/spin.sh; done
+        busybox sleep 1.2
         echo 0-3 >$top/heavy/cpuset.cpus; echo 0-3 >$top/light/cpuset.cpus
         echo free >$tracing/trace_marker
-        busybox sleep 0.3
+        busybox sleep 0.9
         echo bound >$tracing/trace_marker
+        kill $pids; wait
     done
     echo 0 >$tracing/tracing_on; echo 0 >$tracing/events/sched/sched_stat_runtime/enable
-    kill $pids; wait
     for group in heavy light; do wait_until busybox rmdir $top/$group; done 2>/dev/null
     echo -cpuset >$top/cgroup.subtree_control
     busybox cat $tracing/trace
     "#;
 
-/// In how many of all ticks at which they might go where they like two tasks of this name ran in one package.
-fn together(pairing: &str, heavy: &str, name: &str) -> (usize, usize) {
+/// In how many of all ticks at which they might go where they like two tasks of this name ran in one package, after this.
+fn together_after(before: &str, pairing: &str, heavy: &str, name: &str) -> (usize, usize) {
     let scheduler = format!("scx_threadwise --ignore-cgroups --mode performance --pairing {pairing}");
-    let out = stdout(exec(MACHINE, &job(&scheduler, &SCRIPT.replace("HEAVY", heavy))));
+    let out = stdout(exec(
+        MACHINE,
+        &job(&scheduler, &format!("{before}{}", SCRIPT.replace("HEAVY", heavy))),
+    ));
     // mem-0-161 [001] ..... 12.345678: sched_stat_runtime: comm=mem-0 pid=161 runtime=4000123 [ns]
     let (mut is_free, mut packages) = (false, BTreeMap::new());
     let (mut nr_together, mut nr_ticks) = (0, 0);
     for line in out.lines() {
+        if line.ends_with(": free") {
+            packages.clear();
+        }
         is_free = (is_free || line.ends_with(": free")) && !line.ends_with(": bound");
         let event = line.split_once("sched_stat_runtime: comm=").filter(|_| is_free);
         let Some((before, after)) = event.filter(|(_, after)| after.starts_with(name)) else {
@@ -61,6 +72,17 @@ fn together(pairing: &str, heavy: &str, name: &str) -> (usize, usize) {
     }
     assert!(nr_ticks > 300, "{nr_ticks} ticks: {out}");
     (nr_together, nr_ticks)
+}
+
+fn together(pairing: &str, heavy: &str, name: &str) -> (usize, usize) {
+    together_after("", pairing, heavy, name)
+}
+
+#[test]
+fn counters_of_cpus_that_come_back_are_opened_again() {
+    let (heavy, name) = ("stress-ng --fault 1 --timeout 60", "stress-ng-fault ");
+    let (paired, nr_ticks) = together_after(RENEW, "faults", heavy, name);
+    assert!(paired < nr_ticks / 4, "together in {paired} of {nr_ticks} ticks");
 }
 
 #[test]
@@ -96,6 +118,14 @@ fn without_counters_resident_sets_are_gone_by() {
     stdout(done);
     let log = log.expect("it ran");
     assert!(log.contains("tasks are paired by resident sets"), "{log}");
+    // Who fills a package has no use for counters.
+    stdout(exec(
+        MACHINE,
+        &job(
+            "scx_threadwise --mode powersave --pairing counters",
+            "busybox true",
+        ),
+    ));
     let asked = "scx_threadwise --mode performance --pairing counters 2>&1; echo status $?";
     let out = stdout(exec(MACHINE, &job("", asked)));
     let said = "has no hardware counters (virtual machines mostly hide them): use --pairing resident";

@@ -11,7 +11,7 @@ mod speed;
 mod spread;
 
 use threadwise_policy::{
-    CAPACITY_ONE, Class, Group, Mode, Need, Origin, PairingBy, Run, Seat, Task, Tunables, Waiting,
+    CAPACITY_ONE, Class, Group, Mode, Need, Origin, PairingBy, Rest, Run, Seat, Task, Tunables, Waiting,
     faster_than_slowest, loss_of_speed, makes_room, may_preempt, phase_began, phase_ended, victim_scan,
 };
 
@@ -41,6 +41,8 @@ struct TaskContext {
     leaves_for: Option<(CpuIndex, bool)>,
     /// What it needs of a last-level cache, as counters tell.
     need: Need,
+    /// How long it stays behind one after it changed places.
+    rest: Rest,
 }
 
 /// The timer's state between and during its looks (`rotation_state`).

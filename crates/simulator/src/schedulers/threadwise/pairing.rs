@@ -39,11 +39,11 @@ impl Threadwise {
         }
     }
 
-    /// Whether a task may change places with one of this CPU: not where its program is at home.
+    /// Whether a task may change places with one of this CPU: not where its program is at home, nor while it rests.
     fn may_pair(&self, kernel: &Kernel, task: TaskIndex, to: CpuIndex) -> bool {
         let program = kernel.tasks[task].program;
         let home = self.home_of(kernel, program, self.nr_ready_of(kernel, program));
-        home.is_none() && kernel.may_run(task, to)
+        home.is_none() && kernel.may_run(task, to) && self.tasks[task].rest.may_change(kernel.now)
     }
 
     /// A CPU keeps its task. If that would be better off behind another cache, in place of one that needs less, this one's CPU
@@ -52,6 +52,8 @@ impl Threadwise {
         let now = kernel.now;
         let rests = |since: Option<u64>, ns: u64| since.is_some_and(|since| now - since < ns);
         if matches!(self.pairs_by(kernel), PairingBy::Off | PairingBy::Faults)
+            || kernel.cpus.len() > IDLE_SCAN
+            || self.tasks_wait
             || rests(self.paired_at[cpu], pairing_every_ns())
             || rests(self.last_pairing, pairing_gap_ns())
         {
@@ -65,7 +67,7 @@ impl Threadwise {
         let (total, llc_of) = (kernel.cpus.len(), |cpu: CpuIndex| kernel.domains.llc_of(cpu));
         let mut sums = vec![0u64; kernel.domains.nr_llcs()];
         let mut others = Vec::new();
-        for step in 0..total.min(IDLE_SCAN) {
+        for step in 0..total {
             let other = (cpu + step) % total;
             let Some(running) = kernel.cpus[other].running else {
                 continue;
@@ -97,6 +99,9 @@ impl Threadwise {
         }
         if let Some((_, other)) = best {
             self.last_pairing = Some(now);
+            for changes in [Some(task), kernel.cpus[other].running].into_iter().flatten() {
+                self.tasks[changes].rest.note_change(now);
+            }
             self.called_to[other] = Some(cpu);
             kernel.kick_preempt(other);
         }
