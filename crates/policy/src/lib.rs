@@ -5,10 +5,12 @@
 //! Nothing is decided or re-implemented here. [`Group`] counts ready threads and tells the phase;
 //! [`Tunables`] has the ordering. What the functions mean stands in `policy/*.h`.
 
+pub mod alternation;
 mod cgroup;
 mod options;
 mod pairing;
 
+pub use alternation::{AlternateBy, Alternation};
 pub use cgroup::{Cgroup, cgroup_ready_ns};
 pub use options::TunableOptions;
 pub use pairing::{Counts, Need, Pair, PairingBy, Reading, Rest, pairing_every_ns, pairing_gap_ns};

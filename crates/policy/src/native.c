@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The policy's functions as symbols. They are static inline in their headers, for BPF's sake. */
+#include "../../../policy/alternation.h"
 #include "../../../policy/cgroup.h"
 #include "../../../policy/order.h"
 #include "../../../policy/pairing.h"
@@ -18,6 +19,9 @@ _Static_assert(sizeof(struct tw_need) == 24, "crates/policy/src/pairing.rs has t
 _Static_assert(sizeof(struct tw_pair) == 24, "crates/policy/src/pairing.rs has the same layout");
 _Static_assert(sizeof(struct tw_reading) == 24, "crates/policy/src/pairing.rs has the same layout");
 _Static_assert(sizeof(struct tw_rest) == 16, "crates/policy/src/pairing.rs has the same layout");
+_Static_assert(sizeof(struct tw_work) == 56, "crates/policy/src/alternation.rs has the same layout");
+_Static_assert(sizeof(struct tw_alternation_look) == 72, "crates/policy/src/alternation.rs has the same layout");
+_Static_assert(sizeof(struct tw_alternation) == 176, "crates/policy/src/alternation.rs has the same layout");
 _Static_assert(sizeof(struct tw_place) == 12, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_cgroup) == 48, "crates/policy/src/cgroup.rs has the same layout");
 
@@ -173,6 +177,57 @@ u64 tw_native_pairing_every_ns(void)
 u64 tw_native_pairing_gap_ns(void)
 {
 	return TW_PAIRING_GAP_NS;
+}
+
+void tw_native_alternate(struct tw_alternation *alt, const struct tw_alternation_look *look)
+{
+	tw_alternate(alt, look);
+}
+
+void tw_native_alternate_by_resident(struct tw_alternation *alt, const struct tw_alternation_look *look,
+				     u32 exceed)
+{
+	tw_alternate_by_resident(alt, look, exceed);
+}
+
+u32 tw_native_fills_cache(u64 resident_bytes, u64 cache_bytes)
+{
+	return tw_fills_cache(resident_bytes, cache_bytes);
+}
+
+u32 tw_native_outgrows_cache(u64 resident_bytes, u64 cache_bytes)
+{
+	return tw_outgrows_cache(resident_bytes, cache_bytes);
+}
+
+u32 tw_native_exceed_cache(const u64 *resident, u32 members, u64 cache_bytes, u32 was)
+{
+	return tw_exceed_cache(resident, members, cache_bytes, was);
+}
+
+u32 tw_native_takes_turns(const struct tw_alternation *alt)
+{
+	return tw_takes_turns(alt);
+}
+
+u32 tw_native_held(const struct tw_alternation *alt)
+{
+	return tw_held(alt);
+}
+
+u64 tw_native_alternation_look_in(const struct tw_alternation *alt)
+{
+	return tw_alternation_look_in(alt);
+}
+
+u32 tw_native_is_gone(u64 ready_ns, u64 now_ns)
+{
+	return tw_is_gone(ready_ns, now_ns);
+}
+
+u32 tw_native_alternation_need(void)
+{
+	return TW_ALTERNATION_NEED;
 }
 
 u32 tw_native_leaves_seat_for(u32 class, u32 shared, u32 beside_serial)

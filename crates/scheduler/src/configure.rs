@@ -10,6 +10,7 @@ use threadwise_machine::Machine;
 use threadwise_policy::PairingBy;
 use tracing::info;
 
+use crate::alternation::Alternation;
 use crate::bpf_intf;
 use crate::bpf_skel::{OpenBpfSkel, types};
 use crate::calibrate;
@@ -17,21 +18,21 @@ use crate::cgroups;
 use crate::cores::Cores;
 use crate::mode::{Domains, Mode};
 use crate::options::{Fault, Options};
-use crate::pairing::Pairing;
+use crate::pairing::{Counting, Pairing};
 use crate::record;
 use crate::speeds::Speeds;
 
 /// The log level at which the verifier says how much it looked at, and nothing else (BPF_LOG_STATS of the kernel).
 const VERIFIER_STATISTICS: u32 = 4;
 
-/// Makes the BPF program do what the options ask for, on this machine, whose thread ids are below `nr_groups`; and how that
-/// pairs tasks.
-pub fn configure(skel: &mut OpenBpfSkel<'_>, options: &Options, nr_groups: u32) -> Result<Pairing> {
+/// Makes the BPF program do what the options ask for, on this machine, whose thread ids are below `nr_groups`; and the
+/// counters by which it does, if there are any.
+pub fn configure(skel: &mut OpenBpfSkel<'_>, options: &Options, nr_groups: u32) -> Result<Option<Counting>> {
     choose_programs(skel, options);
     let rodata = rodata(skel)?;
     rodata.fault = number_of(options.inject_fault);
     tell_tunables(&mut rodata.tunables, options);
-    let pairing = tell_machine(rodata, options)?;
+    let counting = tell_machine(rodata, options)?;
     rodata.partial = options.partial;
     rodata.has_cgroups = !options.ignore_cgroups && cgroups::are_told_of()?;
     rodata.recording = options.record.is_some();
@@ -40,10 +41,10 @@ pub fn configure(skel: &mut OpenBpfSkel<'_>, options: &Options, nr_groups: u32) 
     }
     set_flags(skel)?;
     size_maps(skel, options, nr_groups)?;
-    if !matches!(pairing, Pairing::Counters { .. }) {
+    if counting.is_none() {
         skel.progs.threadwise_note_runtime.set_autoload(false);
     }
-    Ok(pairing)
+    Ok(counting)
 }
 
 /// The program's constants.
@@ -99,8 +100,9 @@ fn tell_tunables(told: &mut types::tw_tunables, options: &Options) {
     };
 }
 
-/// Which CPUs there are, how fast they are, and what they share, as far as that is asked for; and how that pairs tasks.
-fn tell_machine(rodata: &mut types::rodata, options: &Options) -> Result<Pairing> {
+/// Which CPUs there are, how fast they are, and what they share, as far as that is asked for; and the counters that
+/// tell who goes well beside whom.
+fn tell_machine(rodata: &mut types::rodata, options: &Options) -> Result<Option<Counting>> {
     rodata.nr_cpus = u32::try_from(*scx_utils::NR_CPU_IDS)?;
     ensure!(
         rodata.nr_cpus <= bpf_intf::tw_limits_TW_MAX_CPUS,
@@ -137,9 +139,13 @@ fn tell_machine(rodata: &mut types::rodata, options: &Options) -> Result<Pairing
     let pairs = spreads && is_seen && machine.nr_llcs() > 1 && speeds.faster.is_empty();
     let pairing = Pairing::of(if pairs { options.pairing } else { PairingBy::Off }, &machine)?;
     rodata.pairing = pairing.number();
-    rodata.llc_bytes = pairing.llc_bytes();
-    rodata.lines_per_miss = pairing.lines_per_miss();
-    Ok(pairing)
+    let paired_bytes = pairing.llc_bytes();
+    let mut counting = pairing.into_counting();
+    let alternation = Alternation::of(options.alternate, &machine, &mut counting)?;
+    rodata.alternate = alternation.number();
+    rodata.llc_bytes = paired_bytes.or(alternation.llc_bytes()).unwrap_or(0);
+    rodata.lines_per_miss = counting.as_ref().map_or(1, Counting::lines_per_miss);
+    Ok(counting)
 }
 
 fn set_flags(skel: &mut OpenBpfSkel<'_>) -> Result<()> {
@@ -149,7 +155,8 @@ fn set_flags(skel: &mut OpenBpfSkel<'_>) -> Result<()> {
     if rodata.partial {
         flags |= *compat::SCX_OPS_SWITCH_PARTIAL;
     }
-    if rodata.nr_faster > 0 || rodata.has_smt || rodata.has_mode {
+    let alternates = rodata.alternate != bpf_intf::tw_alternate_by_TW_ALTERNATE_OFF;
+    if rodata.nr_faster > 0 || rodata.has_smt || rodata.has_mode || alternates {
         // A task that would go on alone is enqueued all the same, which is how it leaves for a better CPU.
         flags |= *compat::SCX_OPS_ENQ_LAST;
     }

@@ -5,6 +5,7 @@
 //! Start at [`run`].
 
 #[allow(clippy::all, missing_docs)]
+mod alternation;
 mod bpf_intf;
 mod bpf_skel;
 mod calibrate;

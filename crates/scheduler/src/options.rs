@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
-use threadwise_policy::{PairingBy, TunableOptions};
+use threadwise_policy::{AlternateBy, PairingBy, TunableOptions};
 
 use crate::bpf_intf::tw_limits_TW_MAX_PROGRAMS;
 use crate::mode::Mode;
@@ -55,6 +55,12 @@ pub struct Options {
     /// from those that need little, to be put beside them
     #[arg(long, value_enum, default_value_t)]
     pub pairing: PairingBy,
+
+    /// By what parallel programs are found that get more done one after the other, because each fills the last-level cache;
+    /// they then have turns of 300 ms in which the others, four in all at most, do not run even where CPUs are idle. A trial
+    /// takes as long for each of them as two turns; each doubles the time until the next
+    #[arg(long, value_enum, default_value_t)]
+    pub alternate: AlternateBy,
 
     /// Print statistics every so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]

@@ -28,18 +28,20 @@ pub enum Pairing {
     #[default]
     Off,
     /// By these counters.
-    Counters {
-        /// Of each CPU.
-        of: Vec<Counters>,
-        /// What they count.
-        events: Events,
-    },
+    Counters(Counting),
     /// By resident sets, beside a cache of so many bytes.
     Resident(u64),
 }
 
+/// Counters of all CPUs.
+#[derive(Debug)]
+pub struct Counting {
+    of: Vec<Counters>,
+    events: Events,
+}
+
 /// Two events that are counted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Events {
     kind: u32,
     instructions: u64,
@@ -48,14 +50,16 @@ pub struct Events {
     lines: u32,
 }
 
-const HARDWARE: Events = Events {
+/// Instructions and misses of the last-level cache.
+pub const HARDWARE: Events = Events {
     kind: PERF_TYPE_HARDWARE,
     instructions: PERF_COUNT_HW_INSTRUCTIONS as u64,
     misses: PERF_COUNT_HW_CACHE_MISSES as u64,
     lines: 1,
 };
 
-const SOFTWARE: Events = Events {
+/// CPU time and page faults.
+pub const SOFTWARE: Events = Events {
     kind: PERF_TYPE_SOFTWARE,
     instructions: PERF_COUNT_SW_CPU_CLOCK as u64,
     misses: PERF_COUNT_SW_PAGE_FAULTS as u64,
@@ -64,7 +68,7 @@ const SOFTWARE: Events = Events {
 
 /// The two counters of a CPU.
 #[derive(Debug)]
-pub struct Counters {
+struct Counters {
     cpu: u32,
     instructions: OwnedFd,
     misses: OwnedFd,
@@ -79,11 +83,12 @@ impl Pairing {
         match by {
             PairingBy::Off => Ok(Self::Off),
             PairingBy::Counters => {
-                Self::counting(HARDWARE, machine).context(
+                let counting = Counting::open(HARDWARE, machine).context(
                     "this machine has no hardware counters (virtual machines mostly hide them): use --pairing resident",
-                )
+                )?;
+                Ok(Self::Counters(counting))
             }
-            PairingBy::Faults => Self::counting(SOFTWARE, machine),
+            PairingBy::Faults => Ok(Self::Counters(Counting::open(SOFTWARE, machine)?)),
             PairingBy::Resident => match smallest_cache(machine) {
                 Some(bytes) => Ok(Self::Resident(bytes)),
                 None => bail!(
@@ -91,27 +96,13 @@ impl Pairing {
                      give a --machine that does, such as \"package:2 l3:1(size=16MB) core:4\""
                 ),
             },
-            PairingBy::Auto => Ok(Self::counting(HARDWARE, machine).unwrap_or_else(|error| {
-                info!("no hardware counters ({error:#}): tasks are paired by resident sets, if at all");
-                smallest_cache(machine).map_or(Self::Off, Self::Resident)
-            })),
-        }
-    }
-
-    fn counting(events: Events, machine: &Machine) -> Result<Self> {
-        let of: Result<_> = machine
-            .cpus()
-            .iter()
-            .map(|cpu| Counters::open(events, cpu.id.0))
-            .collect();
-        Ok(Self::Counters { of: of?, events })
-    }
-
-    /// Lines of a cache that a count of misses stands for.
-    pub fn lines_per_miss(&self) -> u32 {
-        match self {
-            Self::Counters { events, .. } => events.lines,
-            Self::Off | Self::Resident(_) => 1,
+            PairingBy::Auto => Ok(Counting::open(HARDWARE, machine).map_or_else(
+                |error| {
+                    info!("no hardware counters ({error:#}): tasks are paired by resident sets, if at all");
+                    smallest_cache(machine).map_or(Self::Off, Self::Resident)
+                },
+                Self::Counters,
+            )),
         }
     }
 
@@ -119,25 +110,52 @@ impl Pairing {
     pub fn number(&self) -> u32 {
         match self {
             Self::Off => tw_pairing_by_TW_PAIRING_OFF,
-            Self::Counters { .. } => tw_pairing_by_TW_PAIRING_COUNTERS,
+            Self::Counters(_) => tw_pairing_by_TW_PAIRING_COUNTERS,
             Self::Resident(_) => tw_pairing_by_TW_PAIRING_RESIDENT,
         }
     }
 
     /// The size of the cache, where it matters.
-    pub fn llc_bytes(&self) -> u64 {
+    pub fn llc_bytes(&self) -> Option<u64> {
         match self {
-            Self::Resident(bytes) => *bytes,
-            Self::Off | Self::Counters { .. } => 0,
+            Self::Resident(bytes) => Some(*bytes),
+            Self::Off | Self::Counters(_) => None,
         }
     }
 
-    /// Gives the BPF program the counters, if there are any. They count as long as this lives.
+    /// The counters that it goes by.
+    pub fn into_counting(self) -> Option<Counting> {
+        match self {
+            Self::Counters(counting) => Some(counting),
+            Self::Off | Self::Resident(_) => None,
+        }
+    }
+}
+
+impl Counting {
+    /// Opens the counters of all CPUs, which count as long as this lives.
+    pub fn open(events: Events, machine: &Machine) -> Result<Self> {
+        let of: Result<_> = machine
+            .cpus()
+            .iter()
+            .map(|cpu| Counters::open(events, cpu.id.0))
+            .collect();
+        Ok(Self { of: of?, events })
+    }
+
+    /// What is counted.
+    pub fn events(&self) -> Events {
+        self.events
+    }
+
+    /// Lines of a cache that a count of misses stands for.
+    pub fn lines_per_miss(&self) -> u32 {
+        self.events.lines
+    }
+
+    /// Gives the BPF program the counters.
     pub fn install(&self, instructions: &impl MapCore, misses: &impl MapCore) -> Result<()> {
-        let Self::Counters { of: counters, .. } = self else {
-            return Ok(());
-        };
-        for of in counters {
+        for of in &self.of {
             of.hand_over(instructions, misses)?;
         }
         Ok(())
@@ -145,13 +163,11 @@ impl Pairing {
 
     /// The same again for a CPU that was offline, whose counters ended with it (`perf_event_exit_cpu()`).
     pub fn reinstall(&mut self, cpu: u32, instructions: &impl MapCore, misses: &impl MapCore) -> Result<()> {
-        if let Self::Counters { of, events } = self {
-            let anew = Counters::open(*events, cpu)?;
-            anew.hand_over(instructions, misses)?;
-            of.retain(|of| of.cpu != cpu);
-            of.push(anew);
-            info!("CPU {cpu} is back, and counted on");
-        }
+        let anew = Counters::open(self.events, cpu)?;
+        anew.hand_over(instructions, misses)?;
+        self.of.retain(|of| of.cpu != cpu);
+        self.of.push(anew);
+        info!("CPU {cpu} is back, and counted on");
         Ok(())
     }
 }
@@ -181,7 +197,7 @@ fn hand_over(map: &impl MapCore, cpu: u32, counter: &OwnedFd) -> Result<()> {
 }
 
 /// The size of the smallest last-level cache, if that of each is known.
-fn smallest_cache(machine: &Machine) -> Option<u64> {
+pub fn smallest_cache(machine: &Machine) -> Option<u64> {
     let sizes: Option<Vec<u64>> = machine.llc_bytes().into_iter().collect();
     sizes?.into_iter().min()
 }
@@ -222,7 +238,7 @@ mod tests {
     fn caches_of_unknown_size_are_said() {
         let of = |spec: &str, by| Pairing::of(by, &Machine::from_synthetic(spec).expect("a machine"));
         let known = of("package:2 l3:1(size=4MB) core:2", PairingBy::Resident).expect("it is known");
-        assert_eq!(known.llc_bytes(), 4 << 20);
+        assert_eq!(known.llc_bytes(), Some(4 << 20));
         let unknown = of("package:2 core:2", PairingBy::Resident).expect_err("it is not");
         assert!(unknown.to_string().contains("l3:1(size=16MB)"), "{unknown}");
         assert_eq!(

@@ -21,7 +21,7 @@ use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::configure::{configure, rodata};
 use crate::mode::Mode;
 use crate::options::Options;
-use crate::pairing::Pairing;
+use crate::pairing::Counting;
 use crate::programs::{self, Programs};
 use crate::record::Recorder;
 use crate::stats::{self, Metrics, Snapshot};
@@ -75,8 +75,8 @@ pub struct Scheduler<'a> {
     stats: StatsServer<(), Snapshot>,
     /// The map of thread groups, by tgid.
     groups: Mmap,
-    /// The counters by which tasks are paired count while this is there.
-    pairing: Pairing,
+    /// The counters that tell who goes well beside whom.
+    counting: Option<Counting>,
     /// The ring buffer of decisions, if they are recorded.
     recording: Option<RingBuffer<'static>>,
     /// When the platform's power profile was last looked at, if it decides.
@@ -93,7 +93,7 @@ impl<'a> Scheduler<'a> {
 
         // Read once: the map and its mapping must have the same size.
         let nr_groups = pid_max()?;
-        let pairing = configure(&mut skel, options, nr_groups)?;
+        let counting = configure(&mut skel, options, nr_groups)?;
         if options.mode != Mode::Near {
             skel.maps.bss_data.as_mut().context(NO_BSS)?.mode = options.mode.number()?;
         }
@@ -104,7 +104,9 @@ impl<'a> Scheduler<'a> {
             .transpose()?;
 
         let mut skel = scx_ops_load!(skel, threadwise_ops, uei)?;
-        pairing.install(&skel.maps.instruction_counters, &skel.maps.miss_counters)?;
+        if let Some(counting) = &counting {
+            counting.install(&skel.maps.instruction_counters, &skel.maps.miss_counters)?;
+        }
         let recording = recorder
             .map(|recorder| recorder.read(&skel.maps.decisions))
             .transpose()?;
@@ -124,7 +126,7 @@ impl<'a> Scheduler<'a> {
             link,
             stats,
             groups,
-            pairing,
+            counting,
             recording,
             profile_seen: (options.mode == Mode::Auto).then(Instant::now),
         })
@@ -181,6 +183,9 @@ impl<'a> Scheduler<'a> {
 
     /// Opens the counters of CPUs that came back.
     fn count_on(&mut self) -> Result<()> {
+        let Some(counting) = &mut self.counting else {
+            return Ok(());
+        };
         let bss = self.skel.maps.bss_data.as_mut().context(NO_BSS)?;
         let maps = (
             &self.skel.maps.instruction_counters,
@@ -189,7 +194,7 @@ impl<'a> Scheduler<'a> {
         for (cpu, came) in (0..).zip(&mut bss.came_online) {
             // One that is gone again will say so again.
             if std::mem::take(came)
-                && let Err(error) = self.pairing.reinstall(cpu, maps.0, maps.1)
+                && let Err(error) = counting.reinstall(cpu, maps.0, maps.1)
             {
                 info!("CPU {cpu} is not counted any more: {error:#}");
             }
@@ -268,6 +273,8 @@ impl<'a> Scheduler<'a> {
             kept: sum(bpf_intf::tw_stat_TW_STAT_KEPT),
             handovers: sum(bpf_intf::tw_stat_TW_STAT_HANDOVERS),
             paired: sum(bpf_intf::tw_stat_TW_STAT_PAIRED),
+            trials: sum(bpf_intf::tw_stat_TW_STAT_TRIALS),
+            alternated: sum(bpf_intf::tw_stat_TW_STAT_ALTERNATED),
             moved_up: sum(bpf_intf::tw_stat_TW_STAT_MOVED_UP),
             ready,
             parallel_programs,

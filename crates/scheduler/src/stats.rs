@@ -67,6 +67,14 @@ pub struct Metrics {
     /// Times that tasks behind different last-level caches were asked to change places.
     #[stat(desc = "Pairs of tasks asked to change places, to even out what last-level caches have to hold")]
     pub paired: u64,
+    /// Trials of whether programs get more done one after the other.
+    #[stat(
+        desc = "Trials of whether programs get more done one after the other, or beginnings of that by resident sets"
+    )]
+    pub trials: u64,
+    /// Turns of programs that run one after the other.
+    #[stat(desc = "Turns that programs got, or lost, that run one after the other")]
+    pub alternated: u64,
     /// Ready tasks at this moment, as the thread groups count them.
     #[stat(
         desc = "Ready threads now of programs with more threads than --serial-threshold; others are not counted"
@@ -92,7 +100,7 @@ impl Metrics {
     fn format_text<W: Write>(&self, w: &mut W) -> Result<()> {
         writeln!(
             w,
-            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} kept {:6} moved up {:5} handovers {:4} paired {:3}",
+            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} kept {:6} moved up {:5} handovers {:4} paired {:3} | trials {:3} alternated {:3}",
             self.ready,
             self.parallel_programs,
             self.queued,
@@ -104,7 +112,9 @@ impl Metrics {
             self.kept,
             self.moved_up,
             self.handovers,
-            self.paired
+            self.paired,
+            self.trials,
+            self.alternated
         )?;
         programs::write_table(&self.programs, w)
     }
@@ -130,6 +140,8 @@ impl Metrics {
             moved_up: self.moved_up - earlier.moved_up,
             handovers: self.handovers - earlier.handovers,
             paired: self.paired - earlier.paired,
+            trials: self.trials - earlier.trials,
+            alternated: self.alternated - earlier.alternated,
             ready: self.ready,
             parallel_programs: self.parallel_programs,
             elapsed_us: 0,

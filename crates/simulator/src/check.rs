@@ -38,7 +38,8 @@ impl Watch {
     /// # Errors
     /// What is not.
     pub(crate) fn look(&mut self, kernel: &Kernel, scheduler: &dyn Scheduler) -> Result<(), String> {
-        self.checker.look(kernel)?;
+        self.checker
+            .look(kernel, &|task| scheduler.withholds(kernel, task))?;
         held_are_known(kernel, scheduler)?;
         scheduler.check(kernel)?;
         self.vtimes_go_on(kernel, scheduler)
@@ -111,7 +112,7 @@ impl Checker {
     ///
     /// # Errors
     /// What is not.
-    fn look(&self, kernel: &Kernel) -> Result<(), String> {
+    fn look(&self, kernel: &Kernel, withheld: &dyn Fn(TaskIndex) -> bool) -> Result<(), String> {
         for index in 0..kernel.tasks.len() {
             task_is_somewhere(kernel, index)?;
         }
@@ -125,7 +126,7 @@ impl Checker {
             for &task in &cpu.local {
                 is_at(kernel, task, Place::Local(index))?;
             }
-            self.nobody_waits_beside_idle(kernel, index)?;
+            self.nobody_waits_beside_idle(kernel, index, withheld)?;
         }
         for (index, queue) in kernel.queues.iter().enumerate() {
             for task in queue.iter() {
@@ -141,7 +142,13 @@ impl Checker {
         work_is_conserved(kernel)
     }
 
-    fn nobody_waits_beside_idle(&self, kernel: &Kernel, cpu: usize) -> Result<(), String> {
+    /// But for those whom the scheduler withholds from any CPU, and whose wait is bounded all the same.
+    fn nobody_waits_beside_idle(
+        &self,
+        kernel: &Kernel,
+        cpu: usize,
+        withheld: &dyn Fn(TaskIndex) -> bool,
+    ) -> Result<(), String> {
         let Some(since) = kernel.cpus[cpu].idle_since.filter(|_| kernel.is_online(cpu)) else {
             return Ok(());
         };
@@ -150,7 +157,10 @@ impl Checker {
         }
         let waiting = kernel.tasks.iter().enumerate().position(|(index, task)| {
             let since = task.waits_since.max(task.allowed_since);
-            waits(task.place) && kernel.now - since > self.idle_bound && kernel.may_run(index, cpu)
+            waits(task.place)
+                && kernel.now - since > self.idle_bound
+                && kernel.may_run(index, cpu)
+                && !withheld(index)
         });
         match waiting {
             Some(task) => Err(format!(

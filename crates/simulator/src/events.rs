@@ -21,6 +21,8 @@ pub(crate) enum Event {
     Alarm { cpu: CpuIndex },
     /// The scheduler's timer expires.
     Timer { generation: u32 },
+    /// The scheduler's other timer expires.
+    OtherTimer,
     /// A task that slept for a time wakes up.
     Wake { task: TaskIndex },
     /// Something goes wrong.

@@ -85,7 +85,7 @@ pub struct Task {
     pub bound_to: Option<CpuIndex>,
     /// The CPUs that it may run on; all, if none are given.
     pub(crate) allowed: Option<Box<CpuMask>>,
-    /// Since when these.
+    /// Since when these, or since when it is not withheld any more.
     pub(crate) allowed_since: Ns,
     /// What is left of its slice.
     pub slice: Ns,
@@ -238,10 +238,10 @@ impl Kernel {
 
     /// What a task's hardware counters have counted since they were last asked: an instruction for each nanosecond of work on
     /// the fastest CPU, and misses of the last-level cache. Nothing, if the sample is lost.
-    pub fn sample(&mut self, task: TaskIndex) -> Counts {
+    pub fn sample(&mut self, task: TaskIndex) -> Option<Counts> {
         let counted = std::mem::take(&mut self.tasks[task].counted);
         let is_lost = self.delays.as_mut().is_some_and(|delays| delays.loses_sample());
-        if is_lost { Counts::default() } else { counted }
+        (!is_lost).then_some(counted)
     }
 
     /// The resident set of a task's program, as far as that says how it uses memory, in bytes.
@@ -369,6 +369,13 @@ impl Kernel {
             self.cpus[cpu].local.push_back(task);
             self.kick(cpu);
         }
+    }
+
+    /// Moves a task from a queue in which it was withheld to another (`scx_bpf_dsq_move_vtime`).
+    pub fn move_to_queue(&mut self, task: TaskIndex, queue: QueueIndex, slice: Ns, key: u64) {
+        self.take_away(task);
+        self.insert_queue(task, queue, slice, key);
+        self.tasks[task].allowed_since = self.now;
     }
 
     /// The scheduler keeps a task without a place itself.
@@ -519,6 +526,12 @@ impl Kernel {
         let late = self.interrupt_latency(self.here) + jitter;
         self.events
             .add(self.now + delay + late, Event::Timer { generation });
+    }
+
+    /// Has [`crate::Scheduler::other_timer`] called in so long, on whatever CPU is there.
+    pub fn start_other_timer(&mut self, delay: Ns) {
+        let jitter = self.delays.as_mut().map_or(0, |delays| delays.of_timer());
+        self.events.add(self.now + delay + jitter, Event::OtherTimer);
     }
 
     /// Whether this expiry of the timer still counts, and then the CPU on which it happens.

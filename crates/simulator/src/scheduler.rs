@@ -57,6 +57,14 @@ pub trait Scheduler {
     /// The timer that [`Kernel::start_timer`] started has expired.
     fn timer(&mut self, _kernel: &mut Kernel) {}
 
+    /// The other timer ([`Kernel::start_other_timer`]) has expired.
+    fn other_timer(&mut self, _kernel: &mut Kernel) {}
+
+    /// Whether a task is not to run now, even where a CPU is idle.
+    fn withholds(&self, _kernel: &Kernel, _task: TaskIndex) -> bool {
+        false
+    }
+
     /// The running task lets others go first; it has no slice any more (`yield_task_scx()` without `ops.yield`).
     fn yielded(&mut self, _kernel: &mut Kernel, _task: TaskIndex) {}
 

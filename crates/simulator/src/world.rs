@@ -336,6 +336,13 @@ impl World {
                     self.schedule(cpu);
                 }
             }
+            Event::OtherTimer => {
+                let online = (0..self.kernel.cpus.len()).find(|&cpu| self.kernel.is_online(cpu));
+                let cpu = online.unwrap_or(0);
+                self.kernel.here = cpu;
+                self.kernel.interrupt(cpu, self.kernel.costs.timer_ns);
+                self.scheduler.other_timer(&mut self.kernel);
+            }
             Event::Timer { generation } => {
                 if let Some(cpu) = self.kernel.timer_expires(generation) {
                     self.kernel.here = cpu;

@@ -16,7 +16,7 @@ use clap::Parser;
 use threadwise_lab::experiment::{Experiment, Program, Scheduler, Synthetic};
 use threadwise_lab::run::{Label, Measurement, Sample, VERSION, asymmetry};
 use threadwise_machine::Machine;
-use threadwise_policy::{Mode, PairingBy, TunableOptions, Tunables};
+use threadwise_policy::{AlternateBy, Mode, PairingBy, TunableOptions, Tunables};
 use threadwise_report::timeline as report;
 use threadwise_simulator::programs::{Assumptions, Scripted, play};
 use threadwise_simulator::schedulers::{Known, Threadwise};
@@ -565,6 +565,9 @@ struct Ours {
 
     #[arg(long, value_enum, default_value_t)]
     pairing: PairingBy,
+
+    #[arg(long, value_enum, default_value_t)]
+    alternate: AlternateBy,
 }
 
 impl Ours {
@@ -575,9 +578,9 @@ impl Ours {
         }
         let ours = Self::try_parse_from(&scheduler.command)
             .with_context(|| format!("scheduler {:?}: this command cannot be simulated", scheduler.name))?;
-        if ours.pairing == PairingBy::Faults {
+        if ours.pairing == PairingBy::Faults || ours.alternate == AlternateBy::Faults {
             bail!(
-                "scheduler {:?}: page faults are not simulated; use --pairing counters or resident",
+                "scheduler {:?}: page faults are not simulated; use counters or resident",
                 scheduler.name
             );
         }
@@ -603,6 +606,12 @@ fn world_with(
         let costs = change(known.costs_in_lab(mips, &capacities));
         return Ok(known.world_drawn(machine, costs, Tunables::default(), seed));
     };
+    if ours.alternate == AlternateBy::Resident && machine.nr_llcs() != 1 {
+        bail!(
+            "scheduler {:?}: --alternate resident is for machines with one last-level cache",
+            scheduler.name
+        );
+    }
     let tunables = ours.tunables.tunables();
     let is_told = ours.machine.is_some();
     let known = if is_told { &capacities[..] } else { &[] };
@@ -612,7 +621,9 @@ fn world_with(
             true => Threadwise::told(kernel, tunables),
             false => Threadwise::new(kernel, tunables).untold_of_speeds(),
         };
-        made.with_mode(ours.mode).pairing_by(ours.pairing)
+        made.with_mode(ours.mode)
+            .pairing_by(ours.pairing)
+            .alternating_by(ours.alternate)
     }))
 }
 

@@ -31,6 +31,8 @@ enum tw_stat {
 	TW_STAT_MOVED_UP,
 	TW_STAT_HANDOVERS,
 	TW_STAT_PAIRED,
+	TW_STAT_TRIALS,
+	TW_STAT_ALTERNATED,
 	TW_NR_STATS,
 };
 
@@ -41,6 +43,15 @@ enum tw_pairing_by {
 	TW_PAIRING_COUNTERS,
 	/* Its program's resident set. */
 	TW_PAIRING_RESIDENT,
+};
+
+/* By what programs are found that get more done one after the other (--alternate). */
+enum tw_alternate_by {
+	TW_ALTERNATE_OFF,
+	/* Trials, counted by the counters. */
+	TW_ALTERNATE_COUNTERS,
+	/* Their resident sets. */
+	TW_ALTERNATE_RESIDENT,
 };
 
 /* What a program is at: none of its threads is ready, or its phase. */

@@ -15,6 +15,7 @@
  */
 #include <scx/common.bpf.h>
 #include "intf.h"
+#include "../../../../policy/alternation.h"
 #include "../../../../policy/order.h"
 #include "../../../../policy/seniority.h"
 #include "../../../../policy/pairing.h"
@@ -27,6 +28,7 @@
 #include "speed.bpf.h"
 #include "spread.bpf.h"
 #include "pairing.bpf.h"
+#include "alternation.bpf.h"
 #include "migrations.bpf.h"
 
 char _license[] SEC("license") = "GPL";
@@ -97,6 +99,8 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 	count_waking(p);
 	if (wake_flags & SCX_WAKE_FORK)
 		count_maker(p);
+	if (held_as(p) >= 0)
+		return prev_cpu;
 	if (nr_faster && select_faster(p, &cpu))
 		return cpu;
 	if (queues_all())
@@ -169,7 +173,7 @@ static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
 void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	bool taken, direct, wakes = enq_flags & SCX_ENQ_WAKEUP;
-	s32 cpu = scx_bpf_task_cpu(p), victim, better, slower;
+	s32 cpu = scx_bpf_task_cpu(p), victim, better, slower, slot = held_as(p);
 	struct cpu_ctx *cctx;
 	struct task_ctx *tctx;
 	struct tw_task task;
@@ -177,7 +181,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (wakes && !(enq_flags & SCX_ENQ_CPU_SELECTED)) {
 		count_waking(p);
-		if (enqueue_unselected(p, cpu, enq_flags))
+		if (slot < 0 && enqueue_unselected(p, cpu, enq_flags))
 			return;
 	}
 	cctx = cpu_ctx_of(cpu);
@@ -193,6 +197,14 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (task.class == TW_CLASS_KERNEL && fault != TW_FAULT_STALL && fault != TW_FAULT_DEMOTE) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, enq_flags | SCX_ENQ_PREEMPT);
+		return;
+	}
+	if (alternate && slot >= 0) {
+		/* Neither the CPU for which it was to leave its own gets it, nor that which wants another for
+		 * it. */
+		tctx->leaves_for = 0;
+		cctx->swaps_with = 0;
+		hold(p, slot, &task, enq_flags);
 		return;
 	}
 	/* One that was sent back from a local queue would be sent to the same CPU again. */
@@ -363,6 +375,13 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	/* One that is exiting would not be enqueued. */
 	/* The kernel may not have enqueued it when it was to leave. */
 	tctx->leaves_for = 0;
+	if (held_as(prev) >= 0) {
+		/* Without a slice it is enqueued, which is how it gets to where it has to wait. */
+		take_turn(cctx);
+		scx_bpf_task_set_slice(prev, 0);
+		dispatch_idle(cctx, cpu);
+		return;
+	}
 	if (cpus_differ() && !(prev->flags & PF_EXITING)) {
 		better = find_better(prev, task.class, cpu, &taken);
 		called_to = take_turn(cctx);
@@ -517,7 +536,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(threadwise_init)
 			return err;
 		}
 	}
-	return init_rotation();
+	err = init_rotation();
+	return err ?: init_alternation();
 }
 
 /*

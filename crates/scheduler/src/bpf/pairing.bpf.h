@@ -62,26 +62,6 @@ static bool read_counters(struct tw_counts *counts)
 	return whole;
 }
 
-/*
- * The kernel accounts what runs on this CPU, at ticks and when it is switched away from: so are its counters.
- * Struct_ops may not read them, so this is a program of its own, which the loader leaves out where there are
- * none.
- */
-SEC("tp_btf/sched_stat_runtime")
-int BPF_PROG(threadwise_note_runtime, struct task_struct *p, u64 runtime)
-{
-	struct task_ctx *tctx;
-	struct tw_counts counts;
-
-	/* A waker accounts what runs on the other CPU, whose counters are not these. */
-	if (p->pid != bpf_get_current_task_btf()->pid || !read_counters(&counts))
-		return 0;
-	tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
-	if (tctx)
-		tw_note_counts(&tctx->need, &counts);
-	return 0;
-}
-
 /* include/linux/mm_types_task.h */
 #define MM_FILEPAGES  0
 #define MM_ANONPAGES  1

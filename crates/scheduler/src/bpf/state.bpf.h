@@ -23,6 +23,8 @@ const volatile u32 nr_cpus = 1;
 const volatile bool has_smt = false;
 /* Whether packages are spread over or filled (spread.bpf.h). */
 const volatile bool has_mode = false;
+/* By what programs run one after the other, if they do (alternation.bpf.h). */
+const volatile u32 alternate = TW_ALTERNATE_OFF;
 /* Whether only tasks that ask for SCHED_EXT are ours. */
 const volatile bool partial = false;
 const volatile u32 fault = TW_FAULT_NONE;
@@ -241,7 +243,7 @@ static const struct tw_tunables *tun(void)
 /* Whether a task may gain by going to another CPU although its own has nobody else. */
 static bool cpus_differ(void)
 {
-	return nr_faster || has_smt || has_mode;
+	return nr_faster || has_smt || has_mode || alternate;
 }
 
 /*

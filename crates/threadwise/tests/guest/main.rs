@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
+mod alternation;
 mod attaching;
 mod cgroups;
 mod cost;

@@ -4,6 +4,7 @@
 //! The hooks here have the names and the order of those in `main.bpf.c` and `state.bpf.h`, and of the headers after which
 //! the files of this folder are named; the reasons stand there. A decision that is taken here and not in `policy/` is a fault.
 
+mod alternation;
 mod pairing;
 mod rotation;
 mod smt;
@@ -11,10 +12,12 @@ mod speed;
 mod spread;
 
 use threadwise_policy::{
-    CAPACITY_ONE, Class, Group, Mode, Need, Origin, PairingBy, Rest, Run, Seat, Task, Tunables, Waiting,
-    faster_than_slowest, loss_of_speed, makes_room, may_preempt, phase_began, phase_ended, victim_scan,
+    AlternateBy, CAPACITY_ONE, Class, Group, Mode, Need, Origin, PairingBy, Rest, Run, Seat, Task, Tunables,
+    Waiting, faster_than_slowest, loss_of_speed, makes_room, may_preempt, phase_began, phase_ended,
+    victim_scan,
 };
 
+use self::alternation::Alternating;
 use self::rotation::{ROTATION_MAX_NS, ROTATION_QUEUES};
 use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel, Place, QueueIndex, TaskIndex};
@@ -94,6 +97,7 @@ pub struct Threadwise {
     /// When each CPU's task was last looked at for an exchange with that of another cache, and when there was one.
     paired_at: Vec<Option<Ns>>,
     last_pairing: Option<Ns>,
+    alternating: Alternating,
     vtime_now: u64,
     tasks_wait: bool,
     senior: Option<usize>,
@@ -135,6 +139,7 @@ impl Threadwise {
             pairing: PairingBy::Auto,
             paired_at: vec![None; nr],
             last_pairing: None,
+            alternating: Alternating::new(kernel),
             vtime_now: 0,
             tasks_wait: false,
             senior: None,
@@ -159,8 +164,14 @@ impl Threadwise {
         Self { pairing, ..self }
     }
 
+    /// The same, finding programs by this that run one after the other (`--alternate`); page faults are not simulated.
+    pub fn alternating_by(mut self, by: AlternateBy) -> Self {
+        self.alternating.by = by;
+        self
+    }
+
     fn cpus_differ(&self) -> bool {
-        !self.faster.is_empty() || self.has_smt || self.has_mode()
+        !self.faster.is_empty() || self.has_smt || self.has_mode() || self.alternating.is_on()
     }
 
     fn free_slice(&self) -> Ns {
@@ -559,6 +570,9 @@ impl Scheduler for Threadwise {
     }
 
     fn select_cpu(&mut self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> CpuIndex {
+        if self.held_as(kernel, task).is_some() {
+            return prev;
+        }
         if !self.faster.is_empty() {
             let nr_ready = self.groups[kernel.tasks[task].program].nr_ready() + 1;
             let class = self.class_among(kernel, task, nr_ready);
@@ -579,10 +593,17 @@ impl Scheduler for Threadwise {
         let cpu = kernel.tasks[index].cpu;
         let is_bound = kernel.tasks[index].bound_to.is_some();
         self.note_counts(kernel, index);
-        if why.wakeup && !why.selected && self.enqueue_unselected(kernel, index, cpu) {
+        let slot = self.held_as(kernel, index);
+        if why.wakeup && !why.selected && slot.is_none() && self.enqueue_unselected(kernel, index, cpu) {
             return;
         }
         let task = self.charge(kernel, index, why.wakeup);
+        if let Some(slot) = slot {
+            self.tasks[index].leaves_for = None;
+            self.swaps_with[cpu] = None;
+            let (queue, key) = (self.alternating.queues + slot, self.tun.key(&task));
+            return kernel.insert_queue(index, queue, self.tun.slice_ns, key);
+        }
         let direct = !why.sent_back;
         let swaps_with = self.swaps_with[cpu].take();
         if let Some(slow) = swaps_with.filter(|&slow| direct && !why.wakeup && kernel.may_run(index, slow)) {
@@ -637,6 +658,9 @@ impl Scheduler for Threadwise {
         // The kernel may not have enqueued it when it was to leave.
         self.tasks[prev].leaves_for = None;
         let called_to = self.called_to[cpu].take();
+        if self.held_as(kernel, prev).is_some() {
+            return self.dispatch_idle(kernel, cpu);
+        }
         if self.cpus_differ()
             && let Some(leaves_for) = self
                 .find_better(kernel, prev, task.class, cpu)
@@ -667,8 +691,17 @@ impl Scheduler for Threadwise {
         self.pair(kernel, cpu, prev);
     }
 
+    fn withholds(&self, kernel: &Kernel, task: TaskIndex) -> bool {
+        self.held_as(kernel, task).is_some()
+    }
+
+    fn other_timer(&mut self, kernel: &mut Kernel) {
+        self.give_turns(kernel);
+    }
+
     /// `count_ready()`: each is counted once, and taken off once.
     fn runnable(&mut self, kernel: &mut Kernel, task: TaskIndex) {
+        self.start_alternation(kernel);
         if std::mem::replace(&mut self.tasks[task].ready, true) {
             return;
         }

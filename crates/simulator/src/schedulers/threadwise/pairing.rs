@@ -20,9 +20,15 @@ impl Threadwise {
 
     /// Takes what a task's counters say into what is known of it (`note_runtime`).
     pub(super) fn note_counts(&mut self, kernel: &mut Kernel, task: TaskIndex) {
-        if self.pairs_by(kernel) == PairingBy::Counters {
-            let counts = kernel.sample(task);
-            self.tasks[task].need.note(&counts);
+        if self.pairs_by(kernel) != PairingBy::Counters && !self.alternating.counts() {
+            return;
+        }
+        let counts = kernel.sample(task);
+        if let Some(counts) = &counts {
+            self.tasks[task].need.note(counts);
+        }
+        if self.alternating.counts() {
+            self.alternating.note_work(kernel.tasks[task].program, counts);
         }
     }
 
