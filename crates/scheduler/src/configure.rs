@@ -33,6 +33,7 @@ pub fn configure(skel: &mut OpenBpfSkel<'_>, options: &Options, nr_groups: u32) 
     rodata.fault = number_of(options.inject_fault);
     tell_tunables(&mut rodata.tunables, options);
     let counting = tell_machine(rodata, options)?;
+    tell_shares(rodata, options)?;
     rodata.partial = options.partial;
     rodata.has_cgroups = !options.ignore_cgroups && cgroups::are_told_of()?;
     rodata.recording = options.record.is_some();
@@ -98,6 +99,26 @@ fn tell_tunables(told: &mut types::tw_tunables, options: &Options) {
         Some(Fault::Ageless) => u32::from(u16::MAX),
         _ => tunables.boost_shares,
     };
+}
+
+/// Which cgroups' programs share memory.
+fn tell_shares(rodata: &mut types::rodata, options: &Options) -> Result<()> {
+    ensure!(
+        options.share.is_empty() || options.mode != Mode::Near,
+        "--share says who stays behind one last-level cache, which nobody does without --mode performance, powersave or auto"
+    );
+    ensure!(
+        options.share.len() <= rodata.share_names.len(),
+        "--share takes {} names at most",
+        rodata.share_names.len()
+    );
+    rodata.nr_shares = options.share.len() as u32;
+    for (slot, name) in rodata.share_names.iter_mut().zip(&options.share) {
+        for (to, from) in slot.iter_mut().zip(name.bytes()) {
+            *to = from as _;
+        }
+    }
+    Ok(())
 }
 
 /// Which CPUs there are, how fast they are, and what they share, as far as that is asked for; and the counters that

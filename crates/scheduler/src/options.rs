@@ -7,7 +7,7 @@ use clap::{Parser, ValueEnum};
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
 use threadwise_policy::{AlternateBy, PairingBy, TunableOptions};
 
-use crate::bpf_intf::tw_limits_TW_MAX_PROGRAMS;
+use crate::bpf_intf::{tw_limits_TW_MAX_PROGRAMS, tw_limits_TW_SHARE_NAME};
 use crate::mode::Mode;
 
 /// A sched_ext scheduler that knows which program is in its serial phase.
@@ -61,6 +61,11 @@ pub struct Options {
     /// takes as long for each of them as two turns; each doubles the time until the next
     #[arg(long, value_enum, default_value_t)]
     pub alternate: AlternateBy,
+
+    /// With --mode: programs whose cgroup has this name share memory, and stay behind one last-level cache while they fit, as
+    /// the threads of one program do. At most four names
+    #[arg(long, value_name = "NAME", value_parser = share_name)]
+    pub share: Vec<String>,
 
     /// Print statistics every so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -136,6 +141,17 @@ pub enum Fault {
     Hoard,
     /// Kernel threads that are bound to a CPU wait for their turn there
     Demote,
+}
+
+/// The last part of a cgroup's path.
+fn share_name(text: &str) -> Result<String, String> {
+    let longest = tw_limits_TW_SHARE_NAME as usize - 1;
+    match text {
+        "" => Err(String::from("expected the name of a cgroup")),
+        _ if text.contains('/') => Err(String::from("expected the last part of a cgroup's path alone")),
+        _ if text.len() > longest => Err(format!("expected no more than {longest} bytes")),
+        _ => Ok(text.into()),
+    }
 }
 
 /// A positive, finite number of seconds.

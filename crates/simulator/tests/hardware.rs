@@ -487,3 +487,36 @@ impl Program for Reads {
         self.memory
     }
 }
+
+#[test]
+fn programs_that_share_memory_stay_behind_one_cache_while_they_fit() {
+    // Single threads on two packages of two cores; of programs that share nothing each has a package.
+    let packages = |nr: usize, shared: &[usize]| {
+        let machine = machine("two-duals");
+        let mut world = World::new(&machine, Costs::of_lab(1000), |kernel| {
+            Threadwise::new(kernel, Tunables::default())
+                .with_mode(Mode::Performance)
+                .sharing(shared)
+        });
+        world.record();
+        for seed in 0..nr {
+            let ratio = "inf:1".parse().unwrap();
+            let program = Synthetic::new(ratio, 1_000_000, 1_000, 1, Wait::Passive, seed as u64);
+            world.start(Box::new(program), 100, None);
+        }
+        world.run_until(SECOND).unwrap();
+        let timeline = world.into_timeline();
+        let mut at = vec![0; nr];
+        for run in timeline.runs() {
+            at[timeline.program_of(run.task)] = run.cpu / 2;
+        }
+        at
+    };
+    let alone = packages(2, &[]);
+    assert_ne!(alone[0], alone[1]);
+    let shared = packages(2, &[0, 1]);
+    assert_eq!(shared[0], shared[1]);
+    // Three do not fit behind a cache of two cores.
+    let three = packages(3, &[0, 1, 2]);
+    assert!(three.contains(&0) && three.contains(&1), "{three:?}");
+}

@@ -15,6 +15,9 @@ enum tw_limits {
 	/* Cgroups that are told apart, and how deep they may lie: others count as part of their parents. */
 	TW_MAX_CGROUPS = 1024,
 	TW_CGROUP_DEPTH = 16,
+	/* Names that --share takes, and how long they are at most, with the zero at the end. */
+	TW_MAX_SHARES = 4,
+	TW_SHARE_NAME = 64,
 	/* Programs that --programs tells apart; who comes while there are so many is left out. */
 	TW_MAX_PROGRAMS = 16384,
 };

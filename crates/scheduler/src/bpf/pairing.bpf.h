@@ -97,11 +97,11 @@ static u32 need_of(struct task_struct *p)
  */
 static bool may_pair(struct task_struct *p, s32 to)
 {
-	u32 tgid = p->tgid;
-	u8 *known = bpf_map_lookup_elem(&homes, &tgid);
+	u32 nr_ready;
+	u8 *known = find_home(p, &nr_ready);
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 
-	return known && tctx && !home_of(known, nr_ready_of(tgid)) && bpf_cpumask_test_cpu(to, p->cpus_ptr) &&
+	return known && tctx && !home_of(known, nr_ready) && bpf_cpumask_test_cpu(to, p->cpus_ptr) &&
 	       tw_may_change(&tctx->rest, scx_bpf_now());
 }
 

@@ -117,12 +117,28 @@ static u32 home_of(const u8 *known, u32 nr_ready)
 		       0;
 }
 
-/* An idle CPU as the mode wants it for a task that wakes up, claimed, or -1. */
-static s32 claim_spot(const struct task_struct *p, s32 prev)
+/* Where a task's program is at home, or those that share memory with it; and how many of their threads are
+ * ready. */
+static u8 *find_home(struct task_struct *p, u32 *nr_ready)
 {
-	u32 zero = 0, tgid = p->tgid, nr_others = nr_ready_of(tgid);
+	struct task_ctx *tctx = nr_shares ? bpf_task_storage_get(&task_ctxs, p, 0, 0) : NULL;
+	struct share *share = tctx ? share_at(tctx->shared.in) : NULL;
+	u32 tgid = p->tgid;
+
+	if (share) {
+		*nr_ready = tw_read(&share->nr_ready);
+		return &share->home;
+	}
+	*nr_ready = nr_ready_of(tgid);
+	return bpf_map_lookup_elem(&homes, &tgid);
+}
+
+/* An idle CPU as the mode wants it for a task that wakes up, claimed, or -1. */
+static s32 claim_spot(struct task_struct *p, s32 prev)
+{
+	u32 zero = 0, nr_others;
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &zero);
-	u8 *known = bpf_map_lookup_elem(&homes, &tgid);
+	u8 *known = find_home(p, &nr_others);
 	const struct cpumask *idle;
 
 	if (!tally || !known)
@@ -142,11 +158,11 @@ static s32 claim_spot(const struct task_struct *p, s32 prev)
 }
 
 /* An idle CPU for which a running task leaves its own, claimed, or -1. */
-static s32 find_better_spot(const struct task_struct *p, s32 cpu)
+static s32 find_better_spot(struct task_struct *p, s32 cpu)
 {
-	u32 zero = 0, tgid = p->tgid, nr_ready = nr_ready_of(tgid), home, own_rank;
+	u32 zero = 0, nr_ready, home, own_rank;
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &zero);
-	u8 *known = bpf_map_lookup_elem(&homes, &tgid);
+	u8 *known = find_home(p, &nr_ready);
 	const struct cpumask *idle;
 	struct tw_spot own;
 

@@ -42,6 +42,7 @@ struct {
 } decisions SEC(".maps");
 
 #include "programs.bpf.h"
+#include "share.bpf.h"
 #include "queues.bpf.h"
 
 /* A decision that finds the buffer full is dropped: nobody waits for a reader. It is written in place: stacks
@@ -93,6 +94,8 @@ struct task_ctx {
 	struct tw_need need;
 	/* How long it stays behind one after it changed places. */
 	struct tw_rest rest;
+	/* With whose memory it shares its own (share.bpf.h). */
+	struct shared shared;
 };
 
 struct {
@@ -159,6 +162,15 @@ static u32 nr_ready_of(u32 tgid)
 /* The parallel program that goes before the others, or 0. */
 u32 senior_tgid;
 
+/* Whether there are several last-level caches that are told apart, and that of each CPU. */
+const volatile bool has_caches = false;
+const volatile u8 llc_of[TW_MAX_CPUS];
+
+static u32 llc_at(s32 cpu)
+{
+	return llc_of[cpu & (TW_MAX_CPUS - 1)] & (TW_DOMAINS - 1);
+}
+
 /*
  * Ready threads are counted where they are seen anyway: in select_cpu(), and, for those that it is not asked
  * about, when a task is charged. The kernel would call ops.runnable() for each, but that costs every wake-up
@@ -174,6 +186,8 @@ static void count_ready(const struct task_struct *p, struct task_ctx *tctx)
 	if (!group)
 		return;
 	tctx->ready = true;
+	if (nr_shares)
+		count_in_share(&tctx->shared, llc_at(scx_bpf_task_cpu(p)));
 	nr_ready = tw_ready_add(group);
 	if (tw_phase_began(nr_ready, tunables.serial_threshold))
 		tw_phase_begin(group, scx_bpf_now(), vtime_now);
@@ -188,6 +202,8 @@ static void uncount_ready(const struct task_struct *p, struct task_ctx *tctx)
 	if (!group)
 		return;
 	tctx->ready = false;
+	if (nr_shares)
+		uncount_in_share(&tctx->shared);
 	nr_ready = tw_ready_sub(group);
 	if (tw_phase_ended(nr_ready, tunables.serial_threshold) && senior_tgid == p->tgid)
 		senior_tgid = 0;
@@ -196,15 +212,17 @@ static void uncount_ready(const struct task_struct *p, struct task_ctx *tctx)
 
 static bool is_counted(const struct task_struct *p)
 {
-	return is_told(p) || tw_is_counted(p->signal->nr_threads, tunables.serial_threshold);
+	return is_told(p) || nr_shares || tw_is_counted(p->signal->nr_threads, tunables.serial_threshold);
 }
 
 static void count_waking(struct task_struct *p)
 {
 	struct task_ctx *tctx = is_counted(p) ? bpf_task_storage_get(&task_ctxs, p, 0, 0) : NULL;
 
-	if (tctx)
+	if (tctx) {
+		look_at_share(p, &tctx->shared);
 		count_ready(p, tctx);
+	}
 }
 
 /*
@@ -284,15 +302,6 @@ const volatile u32 capacities[TW_MAX_CPUS];
 static u32 capacity_of(s32 cpu)
 {
 	return capacities[cpu & (TW_MAX_CPUS - 1)];
-}
-
-/* Whether there are several last-level caches that are told apart, and that of each CPU. */
-const volatile bool has_caches = false;
-const volatile u8 llc_of[TW_MAX_CPUS];
-
-static u32 llc_at(s32 cpu)
-{
-	return llc_of[cpu & (TW_MAX_CPUS - 1)] & (TW_DOMAINS - 1);
 }
 
 /* Whether a task that goes from one of these CPUs to the other leaves what it has in the cache behind. */
@@ -521,8 +530,12 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
 	struct tw_group *group = group_of(p->tgid);
 	u64 ran_ns;
 
-	if (is_counted(p))
+	if (is_counted(p)) {
+		look_at_share(p, &tctx->shared);
 		count_ready(p, tctx);
+		if (nr_shares)
+			count_in_share(&tctx->shared, llc_at(scx_bpf_task_cpu(p)));
+	}
 	look_at(p, tctx, 0, waking, task);
 	picked.class = task->class;
 	picked.nr_waiting = task->nr_waiting;

@@ -24,6 +24,7 @@ mod placement;
 mod places;
 mod programs;
 mod servers;
+mod share;
 mod soak;
 
 use std::collections::BTreeMap;

@@ -92,6 +92,8 @@ pub struct Threadwise {
     mode: Mode,
     /// The last-level cache of each program: that of the first thread of it that was ready.
     homes: Vec<Option<usize>>,
+    /// Sets of programs that share memory (`--share`).
+    shares: Vec<Vec<usize>>,
     /// What tells how much of a last-level cache tasks need.
     pairing: PairingBy,
     /// When each CPU's task was last looked at for an exchange with that of another cache, and when there was one.
@@ -136,6 +138,7 @@ impl Threadwise {
             hidden_smt: has_smt && !kernel.knows_cores(),
             mode: Mode::Near,
             homes: Vec::new(),
+            shares: Vec::new(),
             pairing: PairingBy::Auto,
             paired_at: vec![None; nr],
             last_pairing: None,
@@ -162,6 +165,12 @@ impl Threadwise {
     /// The same, going by this (`--pairing`); of these, hardware counters and resident sets are simulated.
     pub fn pairing_by(self, pairing: PairingBy) -> Self {
         Self { pairing, ..self }
+    }
+
+    /// The same, where these programs share memory (`--share`).
+    pub fn sharing(mut self, programs: &[usize]) -> Self {
+        self.shares.push(programs.to_vec());
+        self
     }
 
     /// The same, finding programs by this that run one after the other (`--alternate`); page faults are not simulated.

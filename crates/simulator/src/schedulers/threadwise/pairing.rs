@@ -47,8 +47,8 @@ impl Threadwise {
 
     /// Whether a task may change places with one of this CPU: not where its program is at home, nor while it rests.
     fn may_pair(&self, kernel: &Kernel, task: TaskIndex, to: CpuIndex) -> bool {
-        let program = kernel.tasks[task].program;
-        let home = self.home_of(kernel, program, self.nr_ready_of(kernel, program));
+        let (program, nr_ready) = self.find_home(kernel, kernel.tasks[task].program);
+        let home = self.home_of(kernel, program, nr_ready);
         home.is_none() && kernel.may_run(task, to) && self.tasks[task].rest.may_change(kernel.now)
     }
 

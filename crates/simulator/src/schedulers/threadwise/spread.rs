@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Idle CPUs by what they share with those that are busy, where a mode was asked for (`spread.bpf.h`).
 
-use threadwise_policy::{Mode, Spot, fits_llc, is_counted};
+use threadwise_policy::{Group, Mode, Spot, fits_llc, is_counted};
 
 use super::{IDLE_SCAN, Threadwise};
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
@@ -42,6 +42,17 @@ impl Threadwise {
             self.groups[program].nr_ready()
         } else {
             0
+        }
+    }
+
+    /// Where the home of a program is kept, or that of those that share memory with it; and how many of their threads are ready.
+    pub(super) fn find_home(&self, kernel: &Kernel, program: usize) -> (usize, u32) {
+        match self.shares.iter().find(|share| share.contains(&program)) {
+            Some(share) => {
+                let there = share.iter().filter_map(|&program| self.groups.get(program));
+                (share[0], there.map(Group::nr_ready).sum())
+            }
+            None => (program, self.nr_ready_of(kernel, program)),
         }
     }
 
@@ -103,9 +114,8 @@ impl Threadwise {
         task: TaskIndex,
         prev: CpuIndex,
     ) -> Option<CpuIndex> {
-        let program = kernel.tasks[task].program;
         // Here it is counted after this, in the kernel before.
-        let nr_others = self.nr_ready_of(kernel, program);
+        let (program, nr_others) = self.find_home(kernel, kernel.tasks[task].program);
         let tally = Tally::of(kernel, prev);
         let home = self.home_of(kernel, program, nr_others + 1);
         let (_, best) = self.find_spot(kernel, task, prev, home, &tally)?;
@@ -125,8 +135,7 @@ impl Threadwise {
         task: TaskIndex,
         cpu: CpuIndex,
     ) -> Option<CpuIndex> {
-        let program = kernel.tasks[task].program;
-        let nr_ready = self.nr_ready_of(kernel, program);
+        let (program, nr_ready) = self.find_home(kernel, kernel.tasks[task].program);
         let home = self.home_of(kernel, program, nr_ready);
         let tally = Tally::of(kernel, cpu);
         let mut own = self.spot_of(kernel, (task, cpu), cpu, home, &tally);
