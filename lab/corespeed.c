@@ -8,12 +8,20 @@
  * now. A vCPU that the host kept from running may catch up a little (CATCH_UP_NS); what goes
  * beyond is lost, is counted as lost, and voids the measurement.
  *
+ * With caches= it looks at memory accesses too. Each vCPU has a first-level cache, each group of vCPUs a
+ * last-level cache (cache.h), of which one set in N is modelled; what misses both there stands for N misses,
+ * and the vCPU stands still for as long as these take. Without it no access is looked at.
+ *
  * Arguments: rates=K0:K1:... (thousands of instructions per second, one a vCPU),
  *            stats=FILE (struct shared, mapped for the lab to read the counters and set the speeds in force),
  *            quantum=N (instructions, default 20000),
  *            groupsL=G0:G1:... (of level L, 0 to 3, innermost first: the pipe or core of each vCPU),
  *            gainL=N (what each further unit of it that runs adds to its speed, in percent),
- *            profile=FILE (struct profile: how often each translation block ran while speeds were in force).
+ *            clocksL=C0:C1:... (the clock of level L's units while one, two, ... of them run; the last for
+ * all more), caches=G0:G1:... (the last-level cache of each vCPU), sizes=B0:B1:... (bytes of each of these
+ * caches), latency=P (picoseconds that a miss takes), sample=N (one set in N is modelled, a power of two up
+ * to 64; default 16), profile=FILE (struct profile: how often each translation block ran while speeds were in
+ * force).
  *
  * QEMU's header is not packaged, so what is used of plugin API version 4 (QEMU 9.1 and later,
  * include/qemu/qemu-plugin.h, docs/devel/tcg-plugins.rst) is declared here.
@@ -21,6 +29,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,11 +39,14 @@
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
+#include "cache.h"
 
 typedef uint64_t qemu_plugin_id_t;
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
 struct qemu_plugin_scoreboard;
+struct qemu_plugin_hwaddr;
+typedef uint32_t qemu_plugin_meminfo_t;
 typedef struct {
 	struct qemu_plugin_scoreboard *score;
 	size_t offset;
@@ -54,6 +66,7 @@ typedef struct {
 enum { QEMU_PLUGIN_INLINE_ADD_U64 = 0 };
 enum { QEMU_PLUGIN_CB_NO_REGS = 0 };
 enum { QEMU_PLUGIN_COND_GE = 7 };
+enum { QEMU_PLUGIN_MEM_RW = 3 };
 typedef void (*vcpu_cb)(qemu_plugin_id_t id, unsigned int vcpu);
 void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, vcpu_cb cb);
 void qemu_plugin_register_vcpu_idle_cb(qemu_plugin_id_t id, vcpu_cb cb);
@@ -71,6 +84,13 @@ uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
 size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *dest, size_t len);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
+				      void (*cb)(unsigned int vcpu, qemu_plugin_meminfo_t info,
+						 uint64_t address, void *data),
+				      int flags, int rw, void *data);
+struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t address);
+bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *where);
+uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *where);
 struct qemu_plugin_scoreboard *qemu_plugin_scoreboard_new(size_t element_size);
 void *qemu_plugin_scoreboard_find(struct qemu_plugin_scoreboard *score, unsigned int vcpu);
 
@@ -87,6 +107,17 @@ __attribute__((visibility("default"))) int qemu_plugin_version = 4;
  * current x86 processors too (Intel SDM vol. 2; Skylake made it longer): charge it as that many.
  */
 #define PAUSE_INSNS 60
+/*
+ * What is between a vCPU and its last-level cache: 32 KiB of eight ways, the data cache of most x86
+ * processors since 2006. Without it the lines of the stack, which never get so far, would keep others from
+ * the last-level cache.
+ */
+#define FIRST_LEVEL_BYTES 32768
+#define FIRST_LEVEL_WAYS  8
+#define LAST_LEVEL_WAYS	  16
+/* How long to spin for a set before the host is asked for another thread: who has it may have lost its CPU.
+ */
+#define SPINS 200
 
 /* What the lab reads: one a vCPU. */
 struct counters {
@@ -96,9 +127,12 @@ struct counters {
 	uint64_t late_quanta;
 	/* Time that the vCPU was entitled to run and did not get, beyond what it could catch up. */
 	uint64_t lost_ns;
-	/* What the executed instructions take at the vCPU's rate. */
+	/* What the executed instructions take at the vCPU's rate, and the misses. */
 	uint64_t busy_ns;
-	uint64_t pad[3];
+	/* Accesses that got as far as the last-level cache, those that missed it, and what these took. */
+	uint64_t llc_accesses;
+	uint64_t llc_misses;
+	uint64_t stalled_ns;
 };
 
 /* What is shared with the lab. The layout is that of crates/lab/src/governor.rs. */
@@ -133,9 +167,19 @@ struct vcpu {
 	uint32_t groups[MAX_LEVELS];
 	/* Whether it counts among those that run. */
 	bool running;
+	/* What misses took since the clock was brought up last, and as what they count there towards the
+	 * quantum. */
+	uint64_t stall_ps;
+	uint64_t stall_insns;
+	/* As what a sampled miss counts towards the quantum. */
+	uint64_t insns_per_miss;
+	struct cache first_level;
+	/* Shared with others. */
+	struct cache *last_level;
 };
 
 struct count {
+	/* Executed, and those that misses count as. */
 	uint64_t insns;
 };
 
@@ -151,6 +195,11 @@ static unsigned int nr_levels;
 static uint32_t nr_running[MAX_LEVELS][MAX_VCPUS];
 /* How much longer an instruction takes where so many of a group's units run, in thousandths. */
 static uint64_t slowdown[MAX_LEVELS][MAX_VCPUS + 1];
+/* Whether caches are modelled, and one set in how many. */
+static bool has_caches;
+static uint32_t one_in = 16;
+static uint64_t latency_ps;
+static struct cache last_levels[MAX_VCPUS];
 
 static uint64_t now_ps(void)
 {
@@ -196,17 +245,22 @@ static uint64_t settle(unsigned int index)
 {
 	struct count *count = qemu_plugin_scoreboard_find(counts, index);
 	struct counters *c = &shared->vcpus[index];
-	uint64_t took_ps = count->insns * vcpus[index].ps_per_insn;
+	struct vcpu *vcpu = &vcpus[index];
+	uint64_t insns = count->insns - vcpu->stall_insns;
+	uint64_t took_ps = insns * vcpu->ps_per_insn;
 
 	for (unsigned int level = 0; level < nr_levels; level++) {
-		uint32_t *nr = &nr_running[level][vcpus[index].groups[level]];
+		uint32_t *nr = &nr_running[level][vcpu->groups[level]];
 
 		took_ps = took_ps * slowdown[level][__atomic_load_n(nr, __ATOMIC_RELAXED)] / 1000;
 	}
-	c->instructions += count->insns;
+	/* Memory knows nothing of pipes, cores and their clocks. */
+	took_ps += vcpu->stall_ps;
+	c->instructions += insns;
 	c->busy_ns += took_ps / PS_PER_NS;
-	count->insns = 0;
-	vcpus[index].clock_ps += took_ps;
+	c->stalled_ns += vcpu->stall_ps / PS_PER_NS;
+	count->insns = vcpu->stall_insns = vcpu->stall_ps = 0;
+	vcpu->clock_ps += took_ps;
 	return took_ps;
 }
 
@@ -228,7 +282,7 @@ static bool is_free(unsigned int index)
 
 	if (__atomic_load_n(&shared->governed, __ATOMIC_RELAXED))
 		return false;
-	count->insns = 0;
+	count->insns = vcpus[index].stall_insns = vcpus[index].stall_ps = 0;
 	vcpus[index].clock_ps = now_ps();
 	return true;
 }
@@ -292,6 +346,58 @@ static void profile_block(struct qemu_plugin_tb *tb)
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, block_ran, QEMU_PLUGIN_CB_NO_REGS, block);
 }
 
+static bool use_shared(struct cache *cache, uint64_t line)
+{
+	struct cache_set *set = cache_set_of(cache, line);
+	bool hit;
+
+	for (unsigned int spins = 0; __atomic_exchange_n(&set->locked, 1, __ATOMIC_ACQUIRE); spins++)
+		if (spins % SPINS == SPINS - 1)
+			sched_yield();
+	hit = cache_use(set, cache->nr_ways, line);
+	__atomic_store_n(&set->locked, 0, __ATOMIC_RELEASE);
+	return hit;
+}
+
+/* The vCPU is to stand still for a miss; what that counts towards the quantum ends it the earlier. */
+static void miss(unsigned int index)
+{
+	struct count *count = qemu_plugin_scoreboard_find(counts, index);
+	struct vcpu *vcpu = &vcpus[index];
+
+	shared->vcpus[index].llc_misses += one_in;
+	vcpu->stall_ps += one_in * latency_ps;
+	vcpu->stall_insns += vcpu->insns_per_miss;
+	count->insns += vcpu->insns_per_miss;
+}
+
+static void memory_accessed(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	struct vcpu *vcpu = &vcpus[index];
+	const struct qemu_plugin_hwaddr *where;
+	uint64_t line;
+
+	(void)data;
+	if (!cache_is_sampled(address, one_in) || !__atomic_load_n(&shared->governed, __ATOMIC_RELAXED))
+		return;
+	where = qemu_plugin_get_hwaddr(info, address);
+	if (!where || qemu_plugin_hwaddr_is_io(where))
+		return;
+	line = qemu_plugin_hwaddr_phys_addr(where) / LINE_BYTES;
+	if (cache_use(cache_set_of(&vcpu->first_level, line), FIRST_LEVEL_WAYS, line))
+		return;
+	shared->vcpus[index].llc_accesses += one_in;
+	if (!use_shared(vcpu->last_level, line))
+		miss(index);
+}
+
+static void look_at_memory(struct qemu_plugin_tb *tb)
+{
+	for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++)
+		qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(tb, i), memory_accessed,
+						 QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
+}
+
 static void block_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	qemu_plugin_u64 entry = { .score = counts, .offset = 0 };
@@ -300,6 +406,8 @@ static void block_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64, entry, cost_of(tb));
 	qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, quantum_over, QEMU_PLUGIN_CB_NO_REGS,
 						  QEMU_PLUGIN_COND_GE, entry, quantum, NULL);
+	if (has_caches)
+		look_at_memory(tb);
 	if (profile)
 		profile_block(tb);
 }
@@ -383,6 +491,82 @@ static int parse_gain(unsigned int level, const char *text)
 	return 0;
 }
 
+static int parse_clocks(unsigned int level, const char *text)
+{
+	unsigned long first = 0, clock = 0;
+	char *end;
+
+	for (uint64_t nr = 1; nr <= MAX_VCPUS; nr++) {
+		if (nr == 1 || *text) {
+			clock = strtoul(text, &end, 10);
+			if (end == text || !clock || clock > 1000000)
+				return fail("clocks needs clocks of 1 to 1000000", text);
+			text = *end == ':' ? end + 1 : end;
+		}
+		if (!first)
+			first = clock;
+		slowdown[level][nr] = first * 1000 / clock;
+	}
+	return 0;
+}
+
+/* Which of the last-level caches is whose; parse_sizes() makes them. */
+static int parse_caches(const char *text, int nr_vcpus)
+{
+	char *end;
+
+	for (int i = 0; i < nr_vcpus; i++) {
+		unsigned long group = strtoul(text, &end, 10);
+
+		if (end == text || group >= MAX_VCPUS)
+			return fail("caches= needs a group below 256 for each vCPU", text);
+		vcpus[i].last_level = &last_levels[group];
+		text = *end == ':' ? end + 1 : end;
+	}
+	has_caches = true;
+	return *text ? fail("caches= names more vCPUs than there are", text) : 0;
+}
+
+/* sample= comes before. */
+static int parse_sizes(const char *text)
+{
+	char *end;
+
+	for (int i = 0; i < MAX_VCPUS && *text; i++) {
+		unsigned long long bytes = strtoull(text, &end, 10);
+
+		if (end == text || bytes < (1 << 12) || bytes > (1ULL << 36))
+			return fail("sizes= needs 4096 to 2^36 bytes for each cache", text);
+		if (!cache_make(&last_levels[i], bytes, LAST_LEVEL_WAYS, one_in))
+			return fail("no memory for a cache of", text);
+		text = *end == ':' ? end + 1 : end;
+	}
+	return 0;
+}
+
+static int parse_sample(const char *text)
+{
+	one_in = (uint32_t)strtoul(text, NULL, 10);
+	if (!one_in || one_in > LINES_OF_PAGE || (one_in & (one_in - 1)))
+		return fail("sample= needs a power of two up to 64", text);
+	return 0;
+}
+
+/* What the arguments say of caches, made into caches. */
+static int prepare_caches(int nr_vcpus)
+{
+	if (!latency_ps)
+		return fail("caches= needs", "latency=P");
+	for (int i = 0; i < nr_vcpus; i++) {
+		vcpus[i].insns_per_miss = one_in * latency_ps / vcpus[i].ps_per_insn;
+		if (!vcpus[i].last_level->sets)
+			return fail("caches= needs", "sizes=B0:B1:...");
+		if (!cache_make(&vcpus[i].first_level, FIRST_LEVEL_BYTES, FIRST_LEVEL_WAYS, one_in))
+			return fail("no memory for", "first-level caches");
+	}
+	return 0;
+}
+
 /* The value of an argument such as gain1=50 and its level, or NULL. */
 static const char *of_level(const char *argument, const char *name, unsigned int *level)
 {
@@ -413,47 +597,70 @@ static void *map_file(const char *path, size_t size)
 	return NULL;
 }
 
+/* Of a cache; 1 if it is none of those. */
+static int parse_cache_argument(const char *argument, int nr_vcpus)
+{
+	if (!strncmp(argument, "caches=", 7))
+		return parse_caches(argument + 7, nr_vcpus);
+	if (!strncmp(argument, "sample=", 7))
+		return parse_sample(argument + 7);
+	if (!strncmp(argument, "sizes=", 6))
+		return parse_sizes(argument + 6);
+	if (strncmp(argument, "latency=", 8))
+		return 1;
+	latency_ps = strtoull(argument + 8, NULL, 10);
+	if (!latency_ps || latency_ps > 1000000000000)
+		return fail("latency= needs 1 to 10^12 picoseconds", argument);
+	return 0;
+}
+
+static int parse_argument(const char *argument, int nr_vcpus)
+{
+	unsigned int level;
+	const char *value;
+	int parsed;
+
+	if (!strncmp(argument, "rates=", 6))
+		return parse_rates(argument + 6, nr_vcpus);
+	if (!strncmp(argument, "stats=", 6)) {
+		shared = map_file(argument + 6, sizeof(*shared));
+		return shared ? 0 : -1;
+	}
+	if (!strncmp(argument, "profile=", 8)) {
+		profile = map_file(argument + 8, sizeof(*profile));
+		return profile ? 0 : -1;
+	}
+	if (!strncmp(argument, "quantum=", 8)) {
+		quantum = strtoull(argument + 8, NULL, 10);
+		if (quantum < 1000 || quantum > 10000000)
+			return fail("quantum= needs 1000 to 10000000 instructions", argument);
+		return 0;
+	}
+	if ((value = of_level(argument, "groups", &level)))
+		return parse_groups(level, value, nr_vcpus);
+	if ((value = of_level(argument, "gain", &level)))
+		return parse_gain(level, value);
+	if ((value = of_level(argument, "clocks", &level)))
+		return parse_clocks(level, value);
+	parsed = parse_cache_argument(argument, nr_vcpus);
+	return parsed > 0 ? fail("unknown argument", argument) : parsed;
+}
+
 __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info,
 							       int argc, char **argv)
 {
-	bool rated = false;
-	unsigned int level;
-	const char *value;
-
-	for (level = 0; level < MAX_LEVELS; level++)
+	for (unsigned int level = 0; level < MAX_LEVELS; level++)
 		for (uint32_t i = 0; i <= MAX_VCPUS; i++)
 			slowdown[level][i] = 1000;
 	if (!info->system_emulation || info->system.max_vcpus > MAX_VCPUS)
 		return fail("needs a whole machine of at most 256 vCPUs", info->target_name);
-	for (int i = 0; i < argc; i++) {
-		if (!strncmp(argv[i], "rates=", 6)) {
-			if (parse_rates(argv[i] + 6, info->system.max_vcpus) < 0)
-				return -1;
-			rated = true;
-		} else if (!strncmp(argv[i], "stats=", 6)) {
-			shared = map_file(argv[i] + 6, sizeof(*shared));
-			if (!shared)
-				return -1;
-		} else if (!strncmp(argv[i], "profile=", 8)) {
-			profile = map_file(argv[i] + 8, sizeof(*profile));
-			if (!profile)
-				return -1;
-		} else if ((value = of_level(argv[i], "groups", &level))) {
-			if (parse_groups(level, value, info->system.max_vcpus) < 0)
-				return -1;
-		} else if ((value = of_level(argv[i], "gain", &level))) {
-			if (parse_gain(level, value) < 0)
-				return -1;
-		} else if (!strncmp(argv[i], "quantum=", 8)) {
-			quantum = strtoull(argv[i] + 8, NULL, 10);
-			if (quantum < 1000 || quantum > 10000000)
-				return fail("quantum= needs 1000 to 10000000 instructions", argv[i]);
-		} else {
-			return fail("unknown argument", argv[i]);
-		}
-	}
-	if (!rated)
+	for (int i = 0; i < argc; i++)
+		if (parse_argument(argv[i], info->system.max_vcpus) < 0)
+			return -1;
+	if (!vcpus[0].ps_per_insn)
 		return fail("needs", "rates=K0:K1:...");
+	if (has_caches && prepare_caches(info->system.max_vcpus) < 0)
+		return -1;
 	counts = qemu_plugin_scoreboard_new(sizeof(struct count));
 	qemu_plugin_register_vcpu_init_cb(id, vcpu_started);
 	qemu_plugin_register_vcpu_idle_cb(id, vcpu_idle);

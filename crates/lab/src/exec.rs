@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::governor::CacheUse;
 use crate::guest::Guest;
 use crate::protocol::{Request, Response};
 
@@ -50,6 +51,9 @@ pub struct Done {
     /// The share of quanta that came late, but could be caught up.
     #[serde(default)]
     pub late: f64,
+    /// What the last-level caches did meanwhile, if they are modelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caches: Option<CacheUse>,
     /// How its scheduler fared, if it had one.
     pub scheduler: Option<SchedulerEnd>,
 }
@@ -123,6 +127,7 @@ fn run(guest: &mut Guest, job: &Job) -> Result<(Done, bool), Error> {
         elapsed_ns: output.elapsed_ns,
         lost: counted.all.lost_share(),
         late: counted.all.late_share(),
+        caches: counted.all.cache_use(),
         scheduler: None,
     };
     Ok((done, scheduler_lost.is_some()))

@@ -9,10 +9,12 @@ use serde::{Deserialize, Serialize};
 use threadwise_machine::Machine;
 use threadwise_workload::Ratio;
 use threadwise_workload::memory::Sharing;
+use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
 use threadwise_workload::synthetic::{Distribution, Wait};
 
 use crate::cache_folder;
 use crate::error::{Error, io_error};
+use crate::governor::{CacheModel, Governing, NOMINAL_MIPS};
 use crate::protocol::START_PLACEHOLDER;
 use crate::wrong::{Step, Wrong};
 
@@ -29,6 +31,17 @@ pub struct Experiment {
     /// Millions of instructions a second of the fastest CPU, instead of what the machine file says: programs
     /// that use memory and the kernel much are dearer to emulate than arithmetic.
     pub mips: Option<u32>,
+    /// The same for the lab alone, where `mips` is what simulations have and no emulated CPU can do. What memory takes is then
+    /// that of a CPU of `mips`, in the lab's slow motion (see [`crate::governor`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lab_mips: Option<u32>,
+    /// The lab models last-level caches, by one set in so many: 1, 2, 4 and so on up to 64. Without it they cost nothing
+    /// there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caches: Option<u32>,
+    /// What the lab leaves out of what the machine's file and this one say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<LeftOut>,
     /// How long each synthetic program runs, in seconds; `{seconds}` in a command.
     #[serde(default = "default_seconds")]
     pub seconds: f64,
@@ -71,6 +84,16 @@ fn default_rounds() -> u32 {
 }
 fn default_seed() -> u64 {
     1
+}
+
+/// What the lab models and can do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LeftOut {
+    /// Last-level caches that tasks share
+    Caches,
+    /// Cores that are faster while others of their package are idle
+    Acceleration,
 }
 
 /// A scheduler to compare.
@@ -134,7 +157,7 @@ pub struct Synthetic {
     /// How phase lengths scatter: "uniform", which is the default, "exponential", "fixed", "lognormal" or "pareto".
     #[serde(default)]
     pub distribution: Distribution,
-    /// How its threads use memory while they compute. For simulations only: the lab's CPUs have no caches.
+    /// How its threads use memory while they compute. In the lab that is for experiments with `caches`.
     pub memory: Option<Memory>,
 }
 
@@ -142,13 +165,34 @@ pub struct Synthetic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
-    /// What is accessed again and again, evenly, in KiB: by each thread, or by all if it is shared; 1 to 2^30.
+    /// What is accessed again and again, evenly, in KiB: by each thread, or by all if it is shared; 1 to 2^30. In the lab at
+    /// most [`MOST_CACHES`] times the largest last-level cache, because a set has to be there before it can be used.
     pub working_set_kib: u64,
-    /// Accesses that reach the last-level cache in a microsecond of computing on the fastest CPU; 1 to 1000.
+    /// Accesses that reach the last-level cache in a microsecond of computing on the fastest CPU; 1 to 1000. In the lab that is a
+    /// microsecond of a CPU of `mips`, not of `lab_mips`: so many accesses in so many instructions.
     pub accesses_per_us: u32,
     /// "private", which is the default: each thread has a working set of its own; or "shared".
     #[serde(default)]
     pub sharing: Sharing,
+}
+
+/// A working set of so many times a cache misses that but for one access in so many; larger ones hardly miss more.
+pub const MOST_CACHES: u64 = 8;
+
+impl Memory {
+    /// The options of `threadwise bench synthetic` for it, where the fastest CPU would do so many million instructions a second.
+    fn options(self, machine: &Machine, nominal_mips: u32) -> String {
+        let largest = machine.llc_bytes().into_iter().flatten().max();
+        let most = largest.map_or(u64::MAX, |bytes| bytes * MOST_CACHES / 1024);
+        let accesses =
+            u64::from(self.accesses_per_us) * UNIT_INSTRUCTIONS * 1000 / u64::from(nominal_mips.max(1));
+        format!(
+            "--working-set {}K --accesses {} --sharing {}",
+            self.working_set_kib.min(most),
+            accesses.max(1),
+            name_of(self.sharing)
+        )
+    }
 }
 
 /// Which of them, from 0, is equal to one before it.
@@ -262,12 +306,43 @@ impl Experiment {
             )),
         };
         within("seconds", self.seconds, 0.1..=600.0)?;
+        if let Some(one_in) = self.caches {
+            CacheModel::of_one_in(one_in).map_err(|what| Wrong::new(&[Step::Key("caches")], what))?;
+        }
         // One round has no spread.
         within("rounds", f64::from(self.rounds), 2.0..=1000.0)?;
         within("start_delay_s", self.start_delay_s, 0.0..=60.0)
     }
 
-    /// A program that uses memory, which only simulations have.
+    /// How the lab governs CPUs for it.
+    pub fn governing(&self) -> Governing {
+        let caches = self.caches.filter(|_| !self.without.contains(&LeftOut::Caches));
+        Governing {
+            mips: self.lab_mips.or(self.mips),
+            caches: caches.map(|one_in| CacheModel {
+                one_in,
+                nominal_mips: self.nominal_mips(),
+            }),
+            without_acceleration: self.without.contains(&LeftOut::Acceleration),
+            profiled: false,
+        }
+    }
+
+    /// What the machine's fastest CPU is taken to do, in millions of instructions a second, where the lab is in slow motion.
+    fn nominal_mips(&self) -> u32 {
+        self.lab_mips.and(self.mips).unwrap_or(NOMINAL_MIPS)
+    }
+
+    /// What the lab leaves out, in words for the machine's name.
+    pub(crate) fn left_out(&self) -> String {
+        let words = self
+            .without
+            .iter()
+            .map(|part| format!(" without {}", name_of(part)));
+        words.collect()
+    }
+
+    /// A program that uses memory.
     pub fn memory_user(&self) -> Option<&Program> {
         let uses = |program: &&Program| program.synthetic.as_ref().is_some_and(|it| it.memory.is_some());
         self.programs.iter().find(uses)
@@ -426,7 +501,9 @@ impl Program {
         };
         let threads = synthetic.nr_threads(machine);
         let seed = self.seed(experiment, round);
-        [
+        let memory = synthetic.memory.as_ref();
+        let memory = memory.map(|memory| memory.options(machine, experiment.nominal_mips()));
+        let words = [
             "threadwise bench synthetic --format json".to_string(),
             format!(
                 "--ratio {} --threads {threads} --phase-units {}",
@@ -441,11 +518,9 @@ impl Program {
                 "--seed {seed} --duration {} --start-at-ns {START_PLACEHOLDER}",
                 experiment.seconds
             ),
-        ]
-        .join(" ")
-        .split(' ')
-        .map(String::from)
-        .collect()
+        ];
+        let all = words.into_iter().chain(memory).collect::<Vec<_>>().join(" ");
+        all.split(' ').map(String::from).collect()
     }
 
     /// The command with what its arguments stand for, in its environment.
@@ -655,6 +730,57 @@ mod tests {
         assert!(wrong.unwrap_err().contains("with = in it"));
         let wrong = commands("start_delay_s = -1", a, "command = [\"b\"]");
         assert!(wrong.unwrap_err().contains("start_delay_s = -1"));
+    }
+
+    #[test]
+    fn memory_is_that_of_a_machine_in_slow_motion() {
+        let text = GOOD
+            .replace(
+                "smp-8\"",
+                "two-duals\"\nmips = 2000\nlab_mips = 60\ncaches = 16\nruns = [[\"A\"]]",
+            )
+            .replace(
+                "wait = \"active\"",
+                "memory = { working_set_kib = 3072, accesses_per_us = 6, sharing = \"shared\" }",
+            );
+        let mut experiment = parse(&text).unwrap();
+        let machine = Machine::load("two-duals").unwrap();
+        let command =
+            |experiment: &Experiment| experiment.program("A").command(experiment, &machine, 0).join(" ");
+        // Six in the 2000 instructions of a microsecond, whatever the lab's rate.
+        let expected = "--working-set 3072K --accesses 1140 --sharing shared";
+        assert!(
+            command(&experiment).ends_with(expected),
+            "{}",
+            command(&experiment)
+        );
+        let governing = experiment.governing();
+        assert_eq!(governing.mips, Some(60));
+        assert_eq!(
+            governing.caches.map(|model| (model.one_in, model.nominal_mips)),
+            Some((16, 2000))
+        );
+        experiment.programs[0]
+            .synthetic
+            .as_mut()
+            .unwrap()
+            .memory
+            .as_mut()
+            .unwrap()
+            .working_set_kib = 1 << 20;
+        assert!(
+            command(&experiment).contains("--working-set 32768K"),
+            "eight caches of 4 MB"
+        );
+        experiment.without = vec![LeftOut::Caches, LeftOut::Acceleration];
+        let governing = experiment.governing();
+        assert!(governing.caches.is_none() && governing.without_acceleration);
+        assert_eq!(experiment.left_out(), " without caches without acceleration");
+        let error = parse(&text.replace("caches = 16", "caches = 12")).unwrap_err();
+        assert!(
+            error.contains("line 7: caches are modelled by one set in"),
+            "{error}"
+        );
     }
 
     #[test]

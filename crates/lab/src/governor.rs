@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The governor plugin (`lab/corespeed.c`): built once, told each CPU's rate, asked what it lost.
+//! The governor plugin (`lab/corespeed.c`): built once, told each CPU's rate and what else of the machine it is to model, asked
+//! what it lost.
+//!
+//! A machine with caches is in slow motion. Caches and memory are those of a CPU of [`CacheModel::nominal_mips`], so a miss
+//! takes as many instructions in the lab as there: at 60 MIPS instead of 2000 it takes 33 times as long. Caches have the
+//! sizes that the machine's file says. What is not in slow motion is the kernel's clock: its ticks and slices hold 33 times
+//! fewer instructions and misses, so filling a cache anew takes more of them than on the machine.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,23 +14,88 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use memmap2::MmapMut;
+use serde::{Deserialize, Serialize};
 use threadwise_machine::{Cpu, Lab, Level, Machine, names};
 
 use crate::error::{Error, io_error};
 
-const SOURCE: &str = include_str!("../../../lab/corespeed.c");
+/// What the plugin is compiled from.
+const SOURCES: [(&str, &str); 2] = [
+    ("corespeed.c", include_str!("../../../lab/corespeed.c")),
+    ("cache.h", include_str!("../../../lab/cache.h")),
+];
 /// The layout of `struct shared` in the plugin: eight words a vCPU, for at most so many, then whether they are governed.
 const WORDS: usize = 8;
 const MAX_VCPUS: usize = 256;
 const GOVERNED: usize = MAX_VCPUS * WORDS;
+
+/// What the CPUs of the machines are taken to do that machine files describe, in millions of instructions a second, where
+/// nobody says otherwise: the rate of simulated experiments.
+pub const NOMINAL_MIPS: u32 = 2000;
+
+/// How a guest's CPUs are governed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Governing {
+    /// Millions of instructions a second of the fastest; what the machine's file says if none.
+    pub mips: Option<u32>,
+    /// How its last-level caches are modelled, if they are.
+    pub caches: Option<CacheModel>,
+    /// Whether cores have the same clock however many of a package are busy, whatever the machine's file says.
+    pub without_acceleration: bool,
+    /// Whether it is counted where instructions go.
+    pub profiled: bool,
+}
+
+/// How last-level caches are modelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheModel {
+    /// One set in so many: a power of two, 1 to [`CacheModel::MOST`].
+    pub one_in: u32,
+    /// Millions of instructions a second of the CPU for which the machine's file says what a miss takes.
+    pub nominal_mips: u32,
+}
+
+impl CacheModel {
+    /// More sets than this cannot be told apart by addresses within a page.
+    pub const MOST: u32 = 64;
+
+    /// The model of one set in so many.
+    ///
+    /// # Errors
+    /// If that is no power of two up to [`CacheModel::MOST`].
+    pub fn of_one_in(one_in: u32) -> Result<Self, String> {
+        match one_in {
+            1..=Self::MOST if one_in.is_power_of_two() => Ok(Self {
+                one_in,
+                nominal_mips: NOMINAL_MIPS,
+            }),
+            _ => Err(format!(
+                "caches are modelled by one set in 1, 2, 4, 8, 16, 32 or 64, not {one_in}"
+            )),
+        }
+    }
+}
+
+/// What the modelled last-level caches did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CacheUse {
+    /// Accesses that got so far, estimated from those that were looked at.
+    pub accesses: u64,
+    /// Those that missed.
+    pub misses: u64,
+    /// The share of the time of busy CPUs that these took.
+    pub stalled: f64,
+}
 
 /// Compiles the plugin into `folder`.
 ///
 /// # Errors
 /// If there is no C compiler or it rejects the source.
 pub fn build(folder: &Path) -> Result<PathBuf, Error> {
-    let (source, plugin) = (folder.join("corespeed.c"), folder.join("corespeed.so"));
-    fs::write(&source, SOURCE).map_err(io_error("write", &source))?;
+    let (source, plugin) = (folder.join(SOURCES[0].0), folder.join("corespeed.so"));
+    for (name, text) in SOURCES {
+        fs::write(folder.join(name), text).map_err(io_error("write", folder.join(name)))?;
+    }
     let status = Command::new("cc")
         .args(["-O2", "-shared", "-fPIC", "-o"])
         .args([&plugin, &source])
@@ -61,11 +132,38 @@ pub fn rates(machine: &Machine, mips: Option<u32>) -> Result<Vec<u64>, Error> {
 /// The levels that the plugin knows.
 const MAX_LEVELS: usize = 4;
 
-/// Which of a machine's CPUs share pipes and cores, and what they have of them, as the plugin's arguments; empty if none do.
+/// What governs a machine's CPUs beside their rates, as the plugin's arguments; empty if nothing does.
 ///
 /// # Errors
-/// If more levels share their speed than the plugin knows.
-pub fn sharing(machine: &Machine) -> Result<String, Error> {
+/// If the plugin cannot model it, or the machine's file does not say enough.
+pub fn arguments(machine: &Machine, governing: &Governing) -> Result<String, Error> {
+    let (shared, nr_levels) = sharing(machine)?;
+    let clocks = match governing.without_acceleration {
+        true => String::new(),
+        false => acceleration(machine, nr_levels)?,
+    };
+    let caches = governing.caches.as_ref();
+    let caches = caches.map_or(Ok(String::new()), |model| {
+        caches_of(machine, governing.mips, model)
+    })?;
+    Ok(shared + &clocks + &caches)
+}
+
+fn unsuitable(machine: &Machine, message: String) -> Error {
+    Error::Unsuitable {
+        machine: machine.name().to_string(),
+        message,
+    }
+}
+
+/// One value for each CPU.
+fn of_cpus(machine: &Machine, value: impl Fn(&Cpu) -> usize) -> String {
+    let values: Vec<String> = machine.cpus().iter().map(|cpu| value(cpu).to_string()).collect();
+    values.join(":")
+}
+
+/// Which of a machine's CPUs share pipes and cores, and what they have of them; how many levels that are.
+fn sharing(machine: &Machine) -> Result<(String, usize), Error> {
     let core = machine
         .lab()
         .map_or(Lab::SMT_GAIN_PERCENT, |lab| lab.smt_gain_percent);
@@ -80,20 +178,64 @@ pub fn sharing(machine: &Machine) -> Result<String, Error> {
         .filter_map(|level| Some((level, gain(level.name())?)))
         .collect();
     if shared.len() > MAX_LEVELS {
-        return Err(Error::Unsuitable {
-            machine: machine.name().to_string(),
-            message: format!(
-                "{} of its levels share their speed, the lab has {MAX_LEVELS}",
-                shared.len()
-            ),
-        });
+        let message = format!(
+            "{} of its levels share their speed, the lab has {MAX_LEVELS}",
+            shared.len()
+        );
+        return Err(unsuitable(machine, message));
     }
-    let argument = |(nr, (level, gain)): (usize, (&Level, u32))| {
-        let group = |cpu: &Cpu| machine.group_of(level.name(), cpu.id).unwrap_or(0).to_string();
-        let groups: Vec<String> = machine.cpus().iter().map(group).collect();
-        format!(",groups{nr}={},gain{nr}={gain}", groups.join(":"))
+    let argument = |(nr, (level, gain)): (usize, &(&Level, u32))| {
+        let groups = of_cpus(machine, |cpu| machine.group_of(level.name(), cpu.id).unwrap_or(0));
+        format!(",groups{nr}={groups},gain{nr}={gain}")
     };
-    Ok(shared.into_iter().enumerate().map(argument).collect())
+    Ok((shared.iter().enumerate().map(argument).collect(), shared.len()))
+}
+
+/// The clocks of a package by how many of its cores are busy; it is a level more than those that share their speed.
+fn acceleration(machine: &Machine, nr_levels: usize) -> Result<String, Error> {
+    let hardware = machine.hardware();
+    if hardware.acceleration_mhz.is_empty() {
+        return Ok(String::new());
+    }
+    let at = |name: &str| machine.levels().iter().position(|level| level.name() == name);
+    let is_outer = |level: &str| at(level) < at(names::CORE);
+    if let Some(outer) = hardware.sharing.iter().find(|it| is_outer(&it.level)) {
+        let message = format!(
+            "its cores share the speed of {} and accelerate; the lab cannot do both: leave acceleration out",
+            outer.level
+        );
+        return Err(unsuitable(machine, message));
+    }
+    if nr_levels == MAX_LEVELS {
+        let message = format!("{MAX_LEVELS} of its levels share their speed, and it accelerates");
+        return Err(unsuitable(machine, message));
+    }
+    let groups = of_cpus(machine, |cpu| cpu.package.index());
+    let clocks: Vec<String> = hardware.acceleration_mhz.iter().map(u32::to_string).collect();
+    Ok(format!(
+        ",groups{nr_levels}={groups},clocks{nr_levels}={}",
+        clocks.join(":")
+    ))
+}
+
+/// The last-level caches, and what a miss takes at the lab's rate.
+fn caches_of(machine: &Machine, mips: Option<u32>, model: &CacheModel) -> Result<String, Error> {
+    let sizes: Option<Vec<String>> = (machine.llc_bytes().iter())
+        .map(|size| size.map(|bytes| bytes.to_string()))
+        .collect();
+    let (Some(sizes), Some(memory)) = (sizes, &machine.hardware().memory) else {
+        let message = "its caches cannot be modelled; its file needs their size, as in l2:1(size=4MB), and [memory] latency_ns = 100";
+        return Err(unsuitable(machine, message.to_string()));
+    };
+    let kips = rates(machine, mips)?.into_iter().max().unwrap_or(1);
+    let latency_ps = u64::from(memory.latency_ns) * 1000 * u64::from(model.nominal_mips) * 1000 / kips;
+    Ok(format!(
+        ",sample={},caches={},sizes={},latency={}",
+        model.one_in,
+        of_cpus(machine, |cpu| cpu.llc.index()),
+        sizes.join(":"),
+        latency_ps.max(1)
+    ))
 }
 
 /// The plugin's counters, as it writes them.
@@ -112,8 +254,14 @@ pub struct Totals {
     pub late_quanta: u64,
     /// vCPU time lost for good, in nanoseconds.
     pub lost_ns: u64,
-    /// The time that the instructions take, in nanoseconds.
+    /// The time that the instructions take, misses included, in nanoseconds.
     pub busy_ns: u64,
+    /// Accesses that got as far as a modelled last-level cache.
+    pub llc_accesses: u64,
+    /// Those that missed it.
+    pub llc_misses: u64,
+    /// The time that these took, in nanoseconds.
+    pub stalled_ns: u64,
 }
 
 impl Counters {
@@ -157,6 +305,9 @@ impl Counters {
                 late_quanta: sum.late_quanta + vcpu[2],
                 lost_ns: sum.lost_ns + vcpu[3],
                 busy_ns: sum.busy_ns + vcpu[4],
+                llc_accesses: sum.llc_accesses + vcpu[5],
+                llc_misses: sum.llc_misses + vcpu[6],
+                stalled_ns: sum.stalled_ns + vcpu[7],
             })
     }
 }
@@ -187,7 +338,26 @@ impl Totals {
             late_quanta: self.late_quanta - earlier.late_quanta,
             lost_ns: self.lost_ns - earlier.lost_ns,
             busy_ns: self.busy_ns - earlier.busy_ns,
+            llc_accesses: self.llc_accesses - earlier.llc_accesses,
+            llc_misses: self.llc_misses - earlier.llc_misses,
+            stalled_ns: self.stalled_ns - earlier.stalled_ns,
         }
+    }
+
+    /// What modelled caches did; none if there are none.
+    pub fn cache_use(&self) -> Option<CacheUse> {
+        (self.llc_accesses > 0).then(|| CacheUse {
+            accesses: self.llc_accesses,
+            misses: self.llc_misses,
+            stalled: self.stalled_ns as f64 / self.busy_ns.max(1) as f64,
+        })
+    }
+}
+
+impl CacheUse {
+    /// The share of accesses that missed, 0 to 1.
+    pub fn miss_rate(&self) -> f64 {
+        self.misses as f64 / self.accesses.max(1) as f64
     }
 }
 
@@ -208,16 +378,68 @@ mod tests {
 
     #[test]
     fn hardware_threads_share_cores() {
-        assert_eq!(
-            sharing(&Machine::load("smt-8").unwrap()).unwrap(),
-            ",groups0=0:0:1:1:2:2:3:3,gain0=24"
-        );
-        assert_eq!(sharing(&Machine::load("smp-8").unwrap()).unwrap(), "");
+        let of = |name: &str| arguments(&Machine::load(name).unwrap(), &Governing::default()).unwrap();
+        assert_eq!(of("smt-8"), ",groups0=0:0:1:1:2:2:3:3,gain0=24");
+        assert_eq!(of("smp-8"), "");
         // Four to a pipe, two pipes to a core.
-        let t2 = sharing(&Machine::load("ultrasparc-t2").unwrap()).unwrap();
+        let t2 = of("ultrasparc-t2");
         assert!(t2.starts_with(",groups0=0:0:0:0:1:1:1:1:2:"), "{t2}");
         assert!(t2.contains(":15,gain0=50,groups1=0:0:0:0:0:0:0:0:1:"), "{t2}");
         assert!(t2.ends_with(":7,gain1=90"), "{t2}");
+    }
+
+    #[test]
+    fn clocks_follow_the_packages_of_the_file() {
+        let duals = Machine::load("two-duals").unwrap();
+        let without = Governing {
+            without_acceleration: true,
+            ..Governing::default()
+        };
+        assert_eq!(arguments(&duals, &without).unwrap(), "");
+        let with = arguments(&duals, &Governing::default()).unwrap();
+        assert_eq!(with, ",groups0=0:0:1:1,clocks0=3000:2666");
+        // Hardware threads share a core first.
+        let text = "name = \"m\"\ntopology = \"package:2 core:2 pu:2\"\n[acceleration]\nmhz = [3, 2]\n";
+        let smt = Machine::from_toml(text, "m.toml").unwrap();
+        assert!(
+            arguments(&smt, &Governing::default())
+                .unwrap()
+                .ends_with(",groups1=0:0:0:0:1:1:1:1,clocks1=3:2")
+        );
+        let text = format!("{text}[[sharing]]\nlevel = \"package\"\ngain_percent = 0\n");
+        let both = Machine::from_toml(&text, "m.toml").unwrap();
+        let error = arguments(&both, &Governing::default()).unwrap_err().to_string();
+        assert!(error.contains("leave acceleration out"), "{error}");
+        assert!(arguments(&both, &without).is_ok());
+    }
+
+    #[test]
+    fn a_miss_takes_as_many_instructions_as_on_the_machine() {
+        let caches = |machine: &Machine, mips, one_in| {
+            let governing = Governing {
+                mips: Some(mips),
+                caches: Some(CacheModel::of_one_in(one_in).unwrap()),
+                without_acceleration: true,
+                ..Governing::default()
+            };
+            arguments(machine, &governing).map_err(|error| error.to_string())
+        };
+        let duals = Machine::load("two-duals").unwrap();
+        // 100 ns at 2000 MIPS are 200 instructions, which take 2 us at 100.
+        assert_eq!(
+            caches(&duals, 100, 16).unwrap(),
+            ",sample=16,caches=0:0:1:1,sizes=4194304:4194304,latency=2000000"
+        );
+        assert!(
+            caches(&duals, 2000, 1)
+                .unwrap()
+                .ends_with("sample=1,caches=0:0:1:1,sizes=4194304:4194304,latency=100000")
+        );
+        let error = caches(&Machine::load("smp-8").unwrap(), 60, 16).unwrap_err();
+        assert!(error.contains("[memory] latency_ns"), "{error}");
+        for wrong in [0, 3, 128] {
+            assert!(CacheModel::of_one_in(wrong).is_err());
+        }
     }
 
     #[test]

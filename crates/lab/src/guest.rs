@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use threadwise_machine::Machine;
 
 use crate::error::{Error, io_error};
-use crate::governor::{self, Counters, Totals};
+use crate::governor::{self, Counters, Governing, Totals};
 use crate::image::Image;
 use crate::profile::Profile;
 use crate::protocol::{PORT_NAME, Request, Response};
@@ -104,22 +104,21 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Boots the machine, its fastest CPU at so many MIPS or as its file says, with the image; once more if the first boot hangs.
-    /// If it is `profiled`, [`Guest::profile`] can be asked for, and the host has a little more to do.
+    /// Boots the machine with the image; once more if the first boot hangs. If it is profiled, [`Guest::profile`] can be asked
+    /// for, and the host has a little more to do; if its caches are modelled, a lot more.
     ///
     /// # Errors
-    /// If QEMU cannot be started, the guest does not come up, or it sees another number of CPUs.
+    /// If QEMU cannot be started, the machine cannot be governed so, the guest does not come up, or it sees another number of
+    /// CPUs.
     pub fn boot(
         machine: &Machine,
-        mips: Option<u32>,
+        governing: &Governing,
         kernel: &Kernel,
         image: &Image,
-        profiled: bool,
     ) -> Result<Self, Error> {
-        let rates = governor::rates(machine, mips)?;
         let mut attempt = 1;
         loop {
-            match Self::boot_once(machine, &rates, kernel, image, profiled) {
+            match Self::boot_once(machine, governing, kernel, image) {
                 Err(Error::Hung { .. } | Error::Guest { .. }) if attempt < BOOT_ATTEMPTS => attempt += 1,
                 result => return result,
             }
@@ -128,10 +127,9 @@ impl Guest {
 
     fn boot_once(
         machine: &Machine,
-        rates: &[u64],
+        governing: &Governing,
         kernel: &Kernel,
         image: &Image,
-        profiled: bool,
     ) -> Result<Self, Error> {
         let folder = tempfile::Builder::new()
             .prefix("threadwise-lab")
@@ -145,7 +143,7 @@ impl Guest {
             .set_nonblocking(true)
             .map_err(io_error("listen on", path("port")))?;
         let counters = Counters::create(&path("counters"))?;
-        let mut qemu = qemu_command(machine, rates, kernel, folder.path(), &plugin, profiled)?
+        let mut qemu = qemu_command(machine, governing, kernel, folder.path(), &plugin)?
             .spawn()
             .map_err(|source| match source.kind() {
                 io::ErrorKind::NotFound => Error::Missing {
@@ -175,7 +173,7 @@ impl Guest {
             folder,
             release: String::new(),
             governed: true,
-            symbols: profiled.then(String::new),
+            symbols: governing.profiled.then(String::new),
         };
         let deadline = BOOT_DEADLINE + BOOT_DEADLINE_OF_CPU * machine.nr_cpus() as u32;
         match guest.answer("boot", deadline)? {
@@ -422,15 +420,15 @@ fn accept(listener: &UnixListener, qemu: &mut Child) -> io::Result<UnixStream> {
 
 fn qemu_command(
     machine: &Machine,
-    rates: &[u64],
+    governing: &Governing,
     kernel: &Kernel,
     folder: &Path,
     plugin: &Path,
-    profiled: bool,
 ) -> Result<Command, Error> {
+    let rates = governor::rates(machine, governing.mips)?;
     let rates: Vec<String> = rates.iter().map(u64::to_string).collect();
     let path = |name: &str| folder.join(name).display().to_string();
-    let profile = match profiled {
+    let profile = match governing.profiled {
         true => format!(",profile={}", path(PROFILE)),
         false => String::new(),
     };
@@ -469,7 +467,7 @@ fn qemu_command(
                 plugin.display(),
                 rates.join(":"),
                 path("counters"),
-                governor::sharing(machine)?
+                governor::arguments(machine, governing)?
             ),
         ])
         .stdin(Stdio::null())

@@ -16,6 +16,7 @@ use threadwise_workload::synthetic;
 
 use crate::error::Error;
 use crate::experiment::{Experiment, Program, Scheduler, find_program};
+use crate::governor::CacheUse;
 use crate::guest::{Guest, Kernel, qemu_version};
 use crate::image::Image;
 use crate::orders;
@@ -63,6 +64,9 @@ pub struct Sample {
     pub lost: f64,
     /// The share of quanta that came late, but could be caught up.
     pub late: f64,
+    /// What the last-level caches did, where they are modelled in the lab; counted when `idle` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caches: Option<CacheUse>,
     /// What each package consumed, in joules, where that was simulated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joules: Vec<f64>,
@@ -170,11 +174,11 @@ pub fn run(
     }
     let qemu = qemu_version()?;
     watch(Progress::Booting);
-    let guest = Guest::boot(&machine, experiment.mips, kernel, &image, false)?;
+    let guest = Guest::boot(&machine, &experiment.governing(), kernel, &image)?;
     let mut measurement = Measurement {
         label: Label::Lab,
         experiment: experiment.clone(),
-        machine: machine.name().to_string(),
+        machine: machine.name().to_string() + &experiment.left_out(),
         nr_cpus: machine.nr_cpus(),
         asymmetry: asymmetry(&machine),
         smt: machine.has_smt(),
@@ -450,6 +454,7 @@ impl<'a> Session<'a> {
             idle: in_window.idle_share(self.machine.nr_cpus(), window),
             lost,
             late,
+            caches: in_window.cache_use(),
             joules: Vec::new(),
             void: lost > LOST_LIMIT || late > LATE_LIMIT || started_late,
         })

@@ -33,6 +33,16 @@ pub fn render(evaluation: &Evaluation) -> String {
             measurement.machine, measurement.version
         )),
     }
+    if let Some(model) = experiment
+        .governing()
+        .caches
+        .filter(|_| evaluation.label == Label::Lab)
+    {
+        line(format_args!(
+            "last-level caches: one set in {} is modelled, a miss takes what it takes a CPU of {} MIPS",
+            model.one_in, model.nominal_mips
+        ));
+    }
     for run in &evaluation.runs {
         line(format_args!("\n{}", heading(run)));
         line(format_args!("{}", table(run)));

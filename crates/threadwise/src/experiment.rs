@@ -109,7 +109,8 @@ impl Options {
             .expect("clap wants it where nothing is resumed");
         let text =
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let experiment = self.changed(Experiment::from_toml(&text, path)?)?;
+        // Only the lab has a kernel.
+        let experiment = self.changed(Experiment::from_toml(&text, path)?, !kernel.is_empty())?;
         Ok(Task {
             recording: Recording {
                 store: match self.no_store {
@@ -136,12 +137,16 @@ impl Options {
     }
 
     /// With what the options say instead of the file.
-    fn changed(&self, mut experiment: Experiment) -> Result<Experiment> {
+    fn changed(&self, mut experiment: Experiment, in_lab: bool) -> Result<Experiment> {
         experiment.rounds = self.rounds.unwrap_or(experiment.rounds);
         experiment.seconds = self.seconds.unwrap_or(experiment.seconds);
         experiment.seed = self.seed.unwrap_or(experiment.seed);
         experiment.same_phases |= self.same_phases;
-        experiment.mips = self.mips.or(experiment.mips);
+        let mips = match experiment.lab_mips {
+            Some(_) if in_lab => &mut experiment.lab_mips,
+            _ => &mut experiment.mips,
+        };
+        *mips = self.mips.or(*mips);
         experiment.check().map_err(anyhow::Error::msg)?;
         Ok(experiment)
     }

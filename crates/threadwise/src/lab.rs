@@ -10,6 +10,8 @@ use anyhow::{Context, Result, bail};
 use indicatif::ProgressBar;
 use serde_json::json;
 use threadwise_lab::exec::{self, Job};
+use threadwise_lab::experiment::LeftOut;
+use threadwise_lab::governor::{CacheModel, Governing};
 use threadwise_lab::guest::{Guest, Kernel};
 use threadwise_lab::run::{self, Progress};
 use threadwise_lab::{Error, table};
@@ -42,6 +44,11 @@ pub struct GuestOptions {
     #[arg(long)]
     mips: Option<u32>,
 
+    /// Model last-level caches by one set in so many (1, 2, 4, ... 64): the machine's file gives their size and what a miss
+    /// takes a CPU of 2000 MIPS; here it takes as many instructions
+    #[arg(long, value_name = "ONE_IN", value_parser = cache_model)]
+    caches: Option<CacheModel>,
+
     /// Take this program into the guest too; may be repeated
     #[arg(long = "program")]
     programs: Vec<String>,
@@ -60,8 +67,20 @@ impl GuestOptions {
         for name in self.programs.iter().chain(more) {
             run::add_foreign(&mut image, name)?;
         }
-        Ok(Guest::boot(&machine, self.mips, &kernel, &image, profiled)?)
+        let governing = Governing {
+            mips: self.mips,
+            caches: self.caches,
+            without_acceleration: false,
+            profiled,
+        };
+        Ok(Guest::boot(&machine, &governing, &kernel, &image)?)
     }
+}
+
+fn cache_model(text: &str) -> Result<CacheModel, String> {
+    text.parse()
+        .map_err(|_| format!("`{text}` is not a number"))
+        .and_then(CacheModel::of_one_in)
 }
 
 /// Boot a machine, run one command in it, and print what it printed.
@@ -101,7 +120,8 @@ pub struct ExecOptions {
 ///   {"status": 0, "stdout": "8\n", "stderr": "", "elapsed_ns": 31000000, "lost": 0.002,
 ///    "scheduler": {"thrown_out": false, "status": 0, "log": "..."}}
 ///
-/// where `lost` is the share of the machine's time that the host could not deliver: above 0.01, compare no speeds.
+/// where `lost` is the share of the machine's time that the host could not deliver: above 0.01, compare no speeds. With
+/// --caches there is "caches": {"accesses": ..., "misses": ..., "stalled": ...} too.
 /// Without "scheduler" it is the kernel's; with "governed": false the CPUs are as fast as the host can. A line that
 /// cannot be carried out is answered by {"error": "..."}; a guest that panics, or does not finish the command within the
 /// deadline, ends all.
@@ -117,6 +137,10 @@ pub struct ServeOptions {
 pub struct RunOptions {
     #[command(flatten)]
     pub experiment: experiment::Options,
+
+    /// Do not model this
+    #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "resume")]
+    without: Vec<LeftOut>,
 
     /// A folder with the kernel to boot: vmlinuz, config and release [default: what `make setup` downloaded]
     #[arg(long)]
@@ -163,6 +187,15 @@ fn exec(options: ExecOptions) -> Result<ExitCode> {
             done.lost * 100.0
         );
     }
+    if let Some(caches) = done.caches {
+        eprintln!(
+            "threadwise: {} accesses got as far as a last-level cache, {} of them ({:.1} %) missed it, for {:.1} % of busy time",
+            caches.accesses,
+            caches.misses,
+            caches.miss_rate() * 100.0,
+            caches.stalled * 100.0
+        );
+    }
     if let Some(path) = options.profile {
         let profile = guest.profile()?;
         std::fs::write(&path, serde_json::to_string_pretty(&profile)?)
@@ -203,14 +236,16 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
     };
     let release = kernel.as_ref().map_or("", |kernel| &kernel.release);
     let Task {
-        experiment,
+        mut experiment,
         earlier,
         mut recording,
         ..
     } = options.experiment.task(release)?;
-    if let Some(program) = experiment.memory_user() {
+    experiment.without.extend(&options.without);
+    if let (Some(program), None) = (experiment.memory_user(), experiment.caches) {
         bail!(
-            "program {:?} uses memory, and the lab's CPUs have no caches; `threadwise sim run` simulates it",
+            "program {:?} uses memory, and the lab models caches only if the experiment says caches = 16 (one set in 16); \
+             `threadwise sim run` simulates it",
             program.name
         );
     }

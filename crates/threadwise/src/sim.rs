@@ -415,6 +415,9 @@ fn prepare(experiment: &Experiment) -> Result<(Machine, u32)> {
         )
     })?;
     can_be_simulated(experiment, &machine, mips)?;
+    if !experiment.without.is_empty() {
+        bail!("the experiment says what the lab leaves out; in a simulation that is --without");
+    }
     if let (Some(program), None) = (experiment.memory_user(), &machine.hardware().memory) {
         bail!(
             "program {:?} uses memory, of which machine {} says nothing; add [memory] latency_ns = 100 to the machine's file",
@@ -489,6 +492,7 @@ fn sample(
         idle: outcome.idle,
         lost: 0.0,
         late: 0.0,
+        caches: None,
         joules: outcome.joules,
         void: false,
     })

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use crate::memory::{self, LINE_BYTES};
+
 /// A number above zero.
 pub(crate) fn positive(text: &str) -> Result<f64, String> {
     let number = text
@@ -20,6 +22,24 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
         return Err(format!("`{text}` s is less than a nanosecond"));
     }
     Ok(duration)
+}
+
+/// The size of a working set, such as 65536, 64K or 1G, in powers of 1024.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let range = LINE_BYTES..=memory::Spec::MAX_BYTES;
+    let (digits, scale) = match text.char_indices().last() {
+        Some((at, 'K' | 'k')) => (&text[..at], 1 << 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 1 << 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 1 << 30),
+        _ => (text, 1),
+    };
+    let bytes = digits
+        .parse()
+        .ok()
+        .and_then(|number: u64| number.checked_mul(scale));
+    bytes
+        .filter(|bytes| range.contains(bytes))
+        .ok_or_else(|| format!("`{text}` is no size from {LINE_BYTES} to 64G, such as 65536, 64K or 1G"))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! Programs in a guest: each run is `threadwise place measure` in it.
 
 use threadwise_lab::exec::{self, Job};
+use threadwise_lab::governor::Governing;
 use threadwise_lab::guest::{self, Kernel};
 use threadwise_lab::run::{add_foreign, base_image};
 use threadwise_machine::{CpuId, Machine};
@@ -32,7 +33,11 @@ impl Guest {
         let kernel = Kernel::in_folder(&default_kernel()?)?;
         let mut image = base_image(&kernel)?;
         add_foreign(&mut image, &spec.command[0])?;
-        let guest = guest::Guest::boot(machine, mips, &kernel, &image, false)?;
+        let governing = Governing {
+            mips,
+            ..Governing::default()
+        };
+        let guest = guest::Guest::boot(machine, &governing, &kernel, &image)?;
         let time = spec.time;
         Ok(Guest {
             guest,

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::{LINE_BYTES, Pattern, Sharing, Spec};
-use crate::arguments::seconds;
+use super::{Pattern, Sharing, Spec};
+use crate::arguments::{bytes, seconds};
 
 /// Access the lines of a working set and report how many a second.
 ///
@@ -73,24 +73,6 @@ impl From<Args> for Spec {
             catch_interrupts: true,
         }
     }
-}
-
-/// A size such as 65536, 64K or 1G, in powers of 1024.
-fn bytes(text: &str) -> Result<u64, String> {
-    let range = LINE_BYTES..=Spec::MAX_BYTES;
-    let (digits, scale) = match text.char_indices().last() {
-        Some((at, 'K' | 'k')) => (&text[..at], 1 << 10),
-        Some((at, 'M' | 'm')) => (&text[..at], 1 << 20),
-        Some((at, 'G' | 'g')) => (&text[..at], 1 << 30),
-        _ => (text, 1),
-    };
-    let bytes = digits
-        .parse()
-        .ok()
-        .and_then(|number: u64| number.checked_mul(scale));
-    bytes
-        .filter(|bytes| range.contains(bytes))
-        .ok_or_else(|| format!("`{text}` is no size from {LINE_BYTES} to 64G, such as 65536, 64K or 1G"))
 }
 
 #[cfg(test)]

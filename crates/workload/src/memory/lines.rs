@@ -22,11 +22,11 @@ struct Line {
 
 /// The lines of a working set, linked in one random cycle.
 #[derive(Debug)]
-pub(super) struct Lines(Vec<Line>);
+pub(crate) struct Lines(Vec<Line>);
 
 /// What accesses came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Done {
+pub(crate) struct Done {
     pub accesses: u64,
     pub writes: u64,
 }
@@ -37,12 +37,7 @@ impl Lines {
     /// # Errors
     /// If there is not enough memory.
     pub fn new(count: u64, seed: u64) -> Result<Self, TryReserveError> {
-        let mut lines = Vec::new();
-        lines.try_reserve_exact(count as usize)?;
-        lines.extend((0..count).map(|next| Line {
-            next,
-            writes: AtomicU64::new(0),
-        }));
+        let Self(mut lines) = Self::unlinked(count)?;
         // Sattolo's variant of the shuffle (Information Processing Letters 22, 1986) yields a single cycle.
         let mut random = Pcg64::new(u128::from(seed), 0xa02_bdbf_7bb3_c0a7_ac28_fa16_a64a_bf96);
         for last in (1..lines.len()).rev() {
@@ -50,6 +45,21 @@ impl Lines {
             let (head, tail) = lines.split_at_mut(last);
             std::mem::swap(&mut head[other].next, &mut tail[0].next);
         }
+        Ok(Self(lines))
+    }
+
+    /// So many lines of which each leads to itself, for who does not chase: linking them takes longer than writing them.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    pub fn unlinked(count: u64) -> Result<Self, TryReserveError> {
+        let mut lines = Vec::new();
+        lines.try_reserve_exact(count as usize)?;
+        // Memory that was never written is one page of zeroes, wherever it is read.
+        lines.extend((0..count).map(|next| Line {
+            next,
+            writes: AtomicU64::new(0),
+        }));
         Ok(Self(lines))
     }
 
@@ -74,7 +84,7 @@ fn below(random: u64, limit: u64) -> u64 {
 }
 
 /// One thread's way through the lines.
-pub(super) struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     lines: &'a [Line],
     at: usize,
     pattern: Pattern,
@@ -91,7 +101,7 @@ pub(super) struct Walk<'a> {
 
 /// How a walk is made.
 #[derive(Clone, Copy)]
-pub(super) struct How {
+pub(crate) struct How {
     pub pattern: Pattern,
     pub sharing: Sharing,
     pub write_percent: u32,

@@ -9,7 +9,7 @@
 //! Start at [`run`].
 
 mod args;
-mod lines;
+pub(crate) mod lines;
 mod program;
 mod report;
 

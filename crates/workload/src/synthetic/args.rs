@@ -4,15 +4,16 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use super::{Distribution, PhaseLength, Spec, Wait};
+use super::{Distribution, PhaseLength, Reading, Spec, Wait};
 use crate::Ratio;
-use crate::arguments::{positive, seconds};
+use crate::arguments::{bytes, positive, seconds};
+use crate::memory::Sharing;
 
 /// Run one synthetic program and report the work that it got done.
 ///
 /// The program repeats rounds of a parallel phase, in which all its threads compute, and a serial phase, in which only
 /// the main thread does. Phase lengths are random but fixed by the seed. Work is counted in units of about 400 integer
-/// instructions that touch no memory.
+/// instructions that touch no memory, unless --working-set is given.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Parallel to serial work per core, such as 1:1, 4:1, inf:1 or 1:inf.
@@ -56,6 +57,18 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
+    /// Read random lines of a working set meanwhile: bytes, or with K, M or G.
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub working_set: Option<u64>,
+
+    /// Lines read in 1000 units.
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "working_set", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub accesses: u32,
+
+    /// Whether each thread has a working set of its own.
+    #[arg(long, value_enum, default_value_t, requires = "working_set")]
+    pub sharing: Sharing,
+
     /// Start the first phase at this time of CLOCK_MONOTONIC, in ns.
     ///
     /// Gives several programs a common start, after each has calibrated and created its threads. An error if the time
@@ -81,6 +94,11 @@ impl From<Args> for Spec {
             distribution: args.distribution,
             wait: args.wait,
             seed: args.seed,
+            reading: args.working_set.map(|bytes| Reading {
+                bytes,
+                per_1000_units: args.accesses,
+                sharing: args.sharing,
+            }),
             start_at_ns: args.start_at_ns,
             catch_interrupts: true,
         }
@@ -120,7 +138,7 @@ mod tests {
     #[test]
     fn options_reach_the_spec() {
         let line = "synthetic --ratio inf:1 -n 3 --duration 0.5 --phase-units 9 --distribution exponential \
-                    --wait active --seed 4 --start-at-ns 77";
+                    --wait active --seed 4 --start-at-ns 77 --working-set 3M --accesses 1140 --sharing shared";
         let expected = Spec {
             ratio: Ratio::PARALLEL,
             threads: 3,
@@ -129,6 +147,11 @@ mod tests {
             distribution: Distribution::Exponential,
             wait: Wait::Active,
             seed: 4,
+            reading: Some(Reading {
+                bytes: 3 << 20,
+                per_1000_units: 1140,
+                sharing: Sharing::Shared,
+            }),
             start_at_ns: Some(77),
             catch_interrupts: true,
         };
@@ -148,6 +171,9 @@ mod tests {
             "--duration nan",
             "--phase-units 0",
             "--phase-ms -1",
+            "--accesses 5",
+            "--working-set 3M --accesses 0",
+            "--working-set 63",
         ];
         for line in
             lines

@@ -12,6 +12,7 @@ mod args;
 pub mod phases;
 pub mod probe;
 mod program;
+mod reading;
 mod report;
 pub mod stages;
 mod team;
@@ -23,10 +24,12 @@ use std::time::Duration;
 pub use args::Args;
 pub use phases::{Distribution, Draws};
 pub use program::run;
+pub use reading::Reading;
 pub use report::{Report, SCHEMA};
 pub use team::Wait;
 
 use crate::Ratio;
+use crate::memory::LINE_BYTES;
 use crate::signals;
 pub use crate::stop::{Stop, now_ns};
 
@@ -48,8 +51,10 @@ pub struct Spec {
     pub distribution: Distribution,
     /// How threads wait for each other.
     pub wait: Wait,
-    /// Seed of the phase lengths.
+    /// Seed of the phase lengths, and of what is read.
     pub seed: u64,
+    /// What threads read while they work; nothing by default.
+    pub reading: Option<Reading>,
     /// When to start the first phase, on CLOCK_MONOTONIC in ns; `None` is at once.
     pub start_at_ns: Option<u64>,
     /// SIGINT and SIGTERM end the run early instead of what they did before. One run of a process at a time can.
@@ -67,6 +72,7 @@ impl Default for Spec {
             distribution: Distribution::default(),
             wait: Wait::default(),
             seed: 1,
+            reading: None,
             start_at_ns: None,
             catch_interrupts: false,
         }
@@ -96,6 +102,20 @@ pub enum Error {
     PhaseLength {
         /// What was asked for.
         phase: PhaseLength,
+    },
+    /// What threads are to read is out of range.
+    #[error(
+        "reading {reading:?} is out of range: it needs a line of {LINE_BYTES} bytes and an access in 1000 units"
+    )]
+    Reading {
+        /// What was asked for.
+        reading: Reading,
+    },
+    /// The working sets do not fit into memory.
+    #[error("no memory for working sets of {bytes} bytes: ask for less, or for fewer threads")]
+    NoMemory {
+        /// The size of one.
+        bytes: u64,
     },
     /// The common start had passed before all threads were there.
     #[error(

@@ -5,9 +5,12 @@ use std::ffi::{CStr, CString};
 use std::thread::Scope;
 
 use super::phases::{Draws, Round, Rounds};
+use super::reading::Reader;
 use super::team::{Dismiss, Team, Wait};
 use super::work::{Units, calibrate};
 use super::{Error, MAX_PHASE_UNITS, PhaseLength, Report, SCHEMA, Spec, probe};
+use crate::memory::LINE_BYTES;
+use crate::memory::lines::Lines;
 use crate::signals::{Interrupts, Mask, Timer};
 use crate::stop::{Stop, now_ns};
 
@@ -32,6 +35,7 @@ pub fn run(spec: &Spec) -> Result<Report, Error> {
         .then(|| Interrupts::catch(stop))
         .transpose()?;
     let phase = Phase::resolve(spec.phase)?;
+    let sets = working_sets(spec)?;
     let units: Vec<Units> = (0..spec.threads).map(|_| Units::default()).collect();
     let team = Team::new(spec.threads, spec.wait);
     let program = Program {
@@ -39,6 +43,7 @@ pub fn run(spec: &Spec) -> Result<Report, Error> {
         stop,
         team: &team,
         units: &units,
+        sets: &sets,
     };
     let course = program.run(Rounds::new(
         spec.ratio,
@@ -46,6 +51,18 @@ pub fn run(spec: &Spec) -> Result<Report, Error> {
         Draws::new(spec.distribution, spec.seed),
     ))?;
     Ok(report(spec, &phase, &course, &units, stop.was_interrupted()))
+}
+
+/// What its threads read; nothing if they do not.
+fn working_sets(spec: &Spec) -> Result<Vec<Lines>, Error> {
+    let Some(reading) = spec.reading else {
+        return Ok(Vec::new());
+    };
+    if reading.bytes < LINE_BYTES || reading.per_1000_units == 0 {
+        return Err(Error::Reading { reading });
+    }
+    let bytes = reading.bytes;
+    reading.sets(spec.threads).map_err(|_| Error::NoMemory { bytes })
 }
 
 /// The mean phase in work units, and what it was computed from.
@@ -83,6 +100,8 @@ struct Program<'a> {
     team: &'a Team,
     /// One for each thread, the main thread first.
     units: &'a [Units],
+    /// The working sets of threads that read; one for all, or one for each.
+    sets: &'a [Lines],
 }
 
 /// What the main thread saw of a run.
@@ -132,7 +151,7 @@ impl<'a> Program<'a> {
         for (index, units) in self.units.iter().enumerate().skip(1) {
             std::thread::Builder::new()
                 .name(format!("syn-{index}"))
-                .spawn_scoped(scope, move || self.worker(units))
+                .spawn_scoped(scope, move || self.worker(index, units))
                 .map_err(|source| Error::Thread {
                     thread: index as u32 + 1,
                     threads: self.spec.threads,
@@ -142,13 +161,19 @@ impl<'a> Program<'a> {
         Ok(())
     }
 
-    fn worker(self, own: &Units) {
+    fn worker(self, thread: usize, own: &Units) {
         let mut generation = 0;
+        let mut reader = self.reader(thread);
         self.team.arrive();
         while let Some(units) = self.team.next_phase(&mut generation) {
-            own.work_parallel(units, self.stop);
+            own.work_parallel_reading(units, self.stop, reader.as_mut());
             self.team.arrive();
         }
+    }
+
+    fn reader(self, thread: usize) -> Option<Reader<'a>> {
+        let reading = self.spec.reading?;
+        Some(Reader::new(reading, self.sets, thread, self.spec.seed))
     }
 
     /// Waits for the common start, and returns the time of it.
@@ -178,23 +203,24 @@ impl<'a> Program<'a> {
             stopped_at_ns: started_at_ns,
             ..Course::default()
         };
-        while self.round(rounds.next_round(), &mut course) {
+        let mut reader = self.reader(0);
+        while self.round(rounds.next_round(), &mut course, reader.as_mut()) {
             course.rounds += 1;
         }
         course
     }
 
     /// Performs a round; false if the run stopped in it.
-    fn round(self, round: Round, course: &mut Course) -> bool {
+    fn round(self, round: Round, course: &mut Course, mut reader: Option<&mut Reader>) -> bool {
         let mut goes_on = true;
         if round.parallel_units_per_thread > 0 {
-            self.parallel_phase(round.parallel_units_per_thread);
+            self.parallel_phase(round.parallel_units_per_thread, reader.as_deref_mut());
             let phase_ns;
             (phase_ns, goes_on) = course.end_of_phase(self.stop);
             course.parallel_ns += phase_ns;
         }
         if goes_on && round.serial_units > 0 {
-            self.serial_phase(round.serial_units);
+            self.serial_phase(round.serial_units, reader);
             let phase_ns;
             (phase_ns, goes_on) = course.end_of_phase(self.stop);
             course.serial_ns += phase_ns;
@@ -202,22 +228,22 @@ impl<'a> Program<'a> {
         goes_on
     }
 
-    fn parallel_phase(self, units: u64) {
+    fn parallel_phase(self, units: u64, reader: Option<&mut Reader>) {
         if self.stop.is_set() {
             return;
         }
         probe::threadwise_phase_begin(probe::PARALLEL, units);
         self.team.fork(units);
-        self.units[0].work_parallel(units, self.stop);
+        self.units[0].work_parallel_reading(units, self.stop, reader);
         self.team.join();
     }
 
-    fn serial_phase(self, units: u64) {
+    fn serial_phase(self, units: u64, reader: Option<&mut Reader>) {
         if self.stop.is_set() {
             return;
         }
         probe::threadwise_phase_begin(probe::SERIAL, units);
-        self.units[0].work_serial(units, self.stop);
+        self.units[0].work_serial_reading(units, self.stop, reader);
     }
 }
 
@@ -235,6 +261,7 @@ fn report(spec: &Spec, phase: &Phase, course: &Course, units: &[Units], interrup
         calibrated_units_per_s: phase.calibrated_units_per_s,
         distribution: spec.distribution,
         wait: spec.wait,
+        reading: spec.reading,
         started_at_ns: course.started_at_ns,
         duration_s,
         interrupted,

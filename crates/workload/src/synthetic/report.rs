@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::phases::Distribution;
+use super::reading::Reading;
 use super::team::Wait;
 use crate::Ratio;
 
@@ -31,6 +32,9 @@ pub struct Report {
     pub distribution: Distribution,
     /// How threads waited for each other.
     pub wait: Wait,
+    /// What threads read while they worked; absent if nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<Reading>,
     /// CLOCK_MONOTONIC at the start of the first phase, in ns.
     pub started_at_ns: u64,
     /// From the start of the first phase to the stop, measured, in s.
@@ -67,6 +71,15 @@ impl fmt::Display for Report {
             lower(self.distribution),
             lower(self.wait)
         )?;
+        if let Some(reading) = self.reading {
+            writeln!(
+                f,
+                "  {} random lines of {} bytes, {}, read in 1000 units",
+                reading.per_1000_units,
+                reading.bytes,
+                lower(reading.sharing)
+            )?;
+        }
         let end = if self.interrupted { ", interrupted" } else { "" };
         writeln!(
             f,
@@ -96,6 +109,7 @@ fn lower(name: impl fmt::Debug) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Sharing;
 
     fn report() -> Report {
         Report {
@@ -107,6 +121,7 @@ mod tests {
             calibrated_units_per_s: None,
             distribution: Distribution::Uniform,
             wait: Wait::Passive,
+            reading: None,
             started_at_ns: 5,
             duration_s: 2.0,
             interrupted: true,
@@ -131,6 +146,19 @@ synthetic 4:1 threads 2 seed 7 phase 1000 units (uniform, passive wait)
   serial                4 units in 0.500 s
   3 rounds, 13 to 17 units per thread";
         assert_eq!(text, expected);
+        let reading = Report {
+            reading: Some(Reading {
+                bytes: 4096,
+                per_1000_units: 1140,
+                sharing: Sharing::Shared,
+            }),
+            ..report()
+        };
+        assert!(
+            reading.to_string().contains(
+                "wait)\n  1140 random lines of 4096 bytes, shared, read in 1000 units\n  15 units/s"
+            )
+        );
     }
 
     #[test]

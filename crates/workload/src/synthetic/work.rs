@@ -4,6 +4,7 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::reading::Reader;
 use crate::stop::{Stop, now_ns};
 
 /// Xorshift steps in one unit. A step is three shifts and three exclusive ors, ten instructions on x86-64 with
@@ -46,9 +47,25 @@ impl Units {
         work(units, &self.parallel, stop);
     }
 
+    /// The same, reading meanwhile.
+    pub(super) fn work_parallel_reading(&self, units: u64, stop: &Stop, reader: Option<&mut Reader>) {
+        match reader {
+            Some(reader) => work_reading(units, &self.parallel, stop, reader),
+            None => work(units, &self.parallel, stop),
+        }
+    }
+
     /// Performs up to `units` of a serial phase, and stops early when `stop` is set.
     pub fn work_serial(&self, units: u64, stop: &Stop) {
         work(units, &self.serial, stop);
+    }
+
+    /// The same, reading meanwhile.
+    pub(super) fn work_serial_reading(&self, units: u64, stop: &Stop, reader: Option<&mut Reader>) {
+        match reader {
+            Some(reader) => work_reading(units, &self.serial, stop, reader),
+            None => work(units, &self.serial, stop),
+        }
     }
 
     /// Units finished in parallel phases.
@@ -71,6 +88,20 @@ fn work(units: u64, finished: &AtomicU64, stop: &Stop) {
             break;
         }
         state = black_box(work_unit(state));
+        finished.store(before + done, Ordering::Relaxed);
+    }
+}
+
+/// The same for units in which memory is read; a loop of its own, so that units without are what they were.
+fn work_reading(units: u64, finished: &AtomicU64, stop: &Stop, reader: &mut Reader) {
+    let before = finished.load(Ordering::Relaxed);
+    let mut state = before;
+    for done in 1..=units {
+        if stop.is_set() {
+            break;
+        }
+        state = black_box(work_unit(state));
+        reader.read_for_a_unit();
         finished.store(before + done, Ordering::Relaxed);
     }
 }
