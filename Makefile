@@ -52,9 +52,9 @@ bench: rust setup ## Count events that are simulated and assignments that are pr
 lint: rust setup ## Check style: Rust, C, shell
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets -- -D warnings
-	$(CLANG_FORMAT) --dry-run --Werror policy/*.h lab/*.c crates/scheduler/src/bpf/*.[ch] crates/policy/src/*.c workloads/openmp/*.[ch]
+	$(CLANG_FORMAT) --dry-run --Werror policy/*.h lab/*.[ch] crates/lab/tests/*.c crates/scheduler/src/bpf/*.[ch] crates/policy/src/*.c workloads/openmp/*.[ch]
 	shellcheck scripts/setup scripts/peers .ci/run tests/topologies/record
 
 format: setup ## Format the code
 	cargo fmt --all
-	$(CLANG_FORMAT) -i policy/*.h lab/*.c crates/scheduler/src/bpf/*.[ch] crates/policy/src/*.c workloads/openmp/*.[ch]
+	$(CLANG_FORMAT) -i policy/*.h lab/*.[ch] crates/lab/tests/*.c crates/scheduler/src/bpf/*.[ch] crates/policy/src/*.c workloads/openmp/*.[ch]

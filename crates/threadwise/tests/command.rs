@@ -135,13 +135,15 @@ fn experiments_that_cannot_be_run_are_refused_before_booting() {
     let missing = threadwise(&["lab", "run", "/no/such/experiment.toml"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).contains("/no/such/experiment.toml"));
-    let memory = threadwise(&["lab", "run", &in_repository("experiments/packages.toml")]);
+    let memory = threadwise(&["lab", "run", &in_repository("experiments/two-caches.toml")]);
     assert_eq!(memory.status.code(), Some(2));
     let said = text(&memory.stderr);
     assert!(
-        said.contains("\"hungry\" uses memory") && said.contains("sim run"),
+        said.contains("\"A\" uses memory") && said.contains("caches = 16") && said.contains("sim run"),
         "{said}"
     );
+    let caches = threadwise(&["lab", "exec", "--caches", "12", "true"]);
+    assert!(text(&caches.stderr).contains("by one set in 1, 2, 4, 8, 16, 32 or 64, not 12"));
     let folder = tempfile::tempdir().unwrap();
     let no_kernel = Command::new(env!("CARGO_BIN_EXE_threadwise"))
         .args([
@@ -176,7 +178,9 @@ fn every_experiment_file_is_sound() {
             file.file_stem().and_then(|stem| stem.to_str())
         );
         let machine = threadwise_machine::Machine::load(&experiment.machine).unwrap();
-        threadwise_lab::governor::rates(&machine, experiment.mips).unwrap();
+        let governing = experiment.governing();
+        threadwise_lab::governor::rates(&machine, governing.mips).unwrap();
+        threadwise_lab::governor::arguments(&machine, &governing).unwrap();
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod alternation;
 mod attaching;
+mod caches;
 mod cgroups;
 mod cost;
 mod counting;
@@ -102,9 +103,12 @@ struct Guest {
 }
 
 impl Guest {
+    /// A machine, after which options of `lab serve` may stand.
     fn boot(machine: &str) -> Self {
+        let (machine, options) = machine.split_at(machine.find(" --").unwrap_or(machine.len()));
         let mut serve = threadwise()
             .args(["lab", "serve", "--machine", machine, "--mips", &mips()])
+            .args(options.split_whitespace())
             .args(PROGRAMS.iter().flat_map(|program| ["--program", program]))
             .args(
                 servers::programs()
