@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What a machine file says of the hardware beyond topology and capacities: what its units share, where its memory is, how
 //! fast its cores get when others are idle, and what power it takes. All of it is optional; what is left out is not known.
-//! The simulator uses all of it; the lab governs what levels share, and knows nothing of the rest.
+//! The simulator uses all of it; the lab governs what levels share and accelerates, models caches and what memory takes where it
+//! is asked to, and knows nothing of bandwidth and power.
 //!
 //! ```toml
 //! [[sharing]]            # units of a level that share its speed, as hardware threads share a core (lab.smt_gain_percent)

@@ -138,8 +138,8 @@ pub struct RunOptions {
     #[command(flatten)]
     pub experiment: experiment::Options,
 
-    /// Do not model this
-    #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "resume")]
+    /// Do not model this; a run that is gone on with has what it had
+    #[arg(long, value_enum, value_delimiter = ',')]
     without: Vec<LeftOut>,
 
     /// A folder with the kernel to boot: vmlinuz, config and release [default: what `make setup` downloaded]
@@ -241,7 +241,14 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
         mut recording,
         ..
     } = options.experiment.task(release)?;
-    experiment.without.extend(&options.without);
+    match options.experiment.is_resumed() {
+        false => experiment.without.extend(&options.without),
+        true if options
+            .without
+            .iter()
+            .all(|part| experiment.without.contains(part)) => {}
+        true => bail!("the run was begun with what --without leaves out now; begin another"),
+    }
     if let (Some(program), None) = (experiment.memory_user(), experiment.caches) {
         bail!(
             "program {:?} uses memory, and the lab models caches only if the experiment says caches = 16 (one set in 16); \
