@@ -239,6 +239,9 @@ static inline void tw_begin_anew(struct tw_alternation *alt, const struct tw_alt
 {
 	u64 rested_ns;
 
+	/* One that is cut off took its time too. */
+	if (alt->arrangement == TW_TRIED_BESIDE || alt->arrangement == TW_TRIED_IN_TURNS)
+		alt->tried_ns = look->now_ns;
 	alt->members = look->members;
 	alt->chosen = 0;
 	alt->nr_trials = 0;

@@ -219,7 +219,10 @@ fn who_comes_or_goes_ends_turns_and_trials_follow_each_other_slowly_all_the_same
     machine.run(&AMMP_AND_WUPWISE, 10 * MS, |_, done| done);
     assert!(!machine.alternation.takes_turns() && machine.alternation.held() == 0);
     // One comes and goes each second and a half, or each five: a ninth of the time, at most, is spent on trials.
-    for every in [1500 * MS, 5 * SECOND] {
+    for every in (2..=10)
+        .map(|half| half * 500 * MS + 290 * MS)
+        .chain([1500 * MS, 5 * SECOND])
+    {
         let mut machine = Machine::new();
         for nr in 0..(200 * SECOND / every) {
             machine.look.members = if nr % 2 == 0 { 0b11 } else { 0b111 };
