@@ -122,36 +122,43 @@ impl User {
         self.or_leave(self.heard(spec))
     }
 
+    /// Hears everything, also when something was wrong: who left at once would have others hear less, and they would be told of.
     fn heard(&self, spec: &Spec) -> Result<u64, Error> {
-        let astray = |what: String| Error::Astray {
-            room: self.room,
-            user: self.user,
-            what,
-        };
         let mut message = vec![0; spec.bytes];
         let mut next_of = vec![0; spec.users as usize];
-        let mut nr_heard = 0;
+        let (mut nr_heard, mut wrong) = (0, None);
         while message::next(&self.stream, &mut message).map_err(system("receive"))? {
-            let said = Header::read(&message);
-            if said.room != self.room || said.user == self.user {
-                return Err(astray(format!("heard user {} of room {}", said.user, said.room)));
-            }
-            let next = next_of
-                .get_mut(said.user as usize)
-                .ok_or_else(|| astray(format!("heard user {}, whom it does not know", said.user)))?;
-            if said.number != *next {
-                let (user, number) = (said.user, said.number);
-                return Err(astray(format!(
-                    "heard {number} of user {user}, not message {next}"
-                )));
-            }
-            *next += 1;
+            let this = self.what_is_wrong(&Header::read(&message), &mut next_of);
+            wrong = wrong.or(this);
             nr_heard += 1;
         }
         let all = u64::from(spec.messages) * (u64::from(spec.users) - 1);
-        match nr_heard == all {
-            true => Ok(nr_heard),
-            false => Err(astray(format!("heard {nr_heard} of {all} messages"))),
+        let lacks = (nr_heard != all).then(|| format!("heard {nr_heard} of {all} messages"));
+        match wrong.or(lacks) {
+            None => Ok(nr_heard),
+            Some(what) => Err(Error::Astray {
+                room: self.room,
+                user: self.user,
+                what,
+            }),
         }
+    }
+
+    /// What is wrong with a message, of each user the next of these numbers.
+    fn what_is_wrong(&self, said: &Header, next_of: &mut [u32]) -> Option<String> {
+        if said.room != self.room || said.user == self.user {
+            return Some(format!("heard user {} of room {}", said.user, said.room));
+        }
+        let Some(next) = next_of.get_mut(said.user as usize) else {
+            return Some(format!("heard user {}, whom it does not know", said.user));
+        };
+        let expected = *next;
+        *next = said.number.wrapping_add(1);
+        (said.number != expected).then(|| {
+            format!(
+                "heard {} of user {}, not message {expected}",
+                said.number, said.user
+            )
+        })
     }
 }

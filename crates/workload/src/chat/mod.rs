@@ -158,8 +158,13 @@ pub fn run(spec: &Spec) -> Result<Option<Report>, Error> {
     std::thread::scope(|scope| {
         let server = scope.spawn(move || server::serve(spec, &listener));
         let talked = clients::talk(spec, at);
-        server.join().expect("a server has no reason to panic")?;
-        talked.map(Some)
+        let served = server.join().expect("a server has no reason to panic");
+        match talked {
+            // The server may say why.
+            Err(Error::Astray { .. }) => served.and(talked.map(Some)),
+            Err(error) => Err(error),
+            Ok(report) => served.map(|()| Some(report)),
+        }
     })
 }
 
