@@ -189,11 +189,14 @@ impl Memory {
         format!(
             "--working-set {}K --accesses {} --sharing {}",
             self.working_set_kib.min(most),
-            accesses.max(1),
+            accesses.clamp(1, MOST_ACCESSES),
             name_of(self.sharing)
         )
     }
 }
+
+/// The most that `bench synthetic --accesses` takes.
+const MOST_ACCESSES: u64 = 1_000_000;
 
 /// Which of them, from 0, is equal to one before it.
 fn repeated<T: Ord>(all: impl Iterator<Item = T>) -> Option<usize> {

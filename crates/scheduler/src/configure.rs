@@ -158,6 +158,12 @@ fn tell_machine(rodata: &mut types::rodata, options: &Options) -> Result<Option<
     let spreads = matches!(options.mode, Mode::Performance | Mode::Auto);
     let is_seen = rodata.nr_cpus <= bpf_intf::TW_IDLE_SCAN;
     let pairs = spreads && is_seen && machine.nr_llcs() > 1 && speeds.faster.is_empty();
+    if !pairs && !matches!(options.pairing, PairingBy::Auto | PairingBy::Off) {
+        info!(
+            "tasks are not paired: that takes --mode performance, several last-level caches, equal CPUs, and no more than {} of them",
+            bpf_intf::TW_IDLE_SCAN
+        );
+    }
     let pairing = Pairing::of(if pairs { options.pairing } else { PairingBy::Off }, &machine)?;
     rodata.pairing = pairing.number();
     let paired_bytes = pairing.llc_bytes();

@@ -4,8 +4,8 @@
 //! The scheduling decisions are in `policy/`; the hooks that apply them in `bpf/main.bpf.c`.
 //! Start at [`run`].
 
-#[allow(clippy::all, missing_docs)]
 mod alternation;
+#[allow(clippy::all, missing_docs)]
 mod bpf_intf;
 mod bpf_skel;
 mod calibrate;

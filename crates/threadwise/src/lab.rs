@@ -242,7 +242,11 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
         ..
     } = options.experiment.task(release)?;
     match options.experiment.is_resumed() {
-        false => experiment.without.extend(&options.without),
+        false => {
+            let known = experiment.without.clone();
+            let more = options.without.iter().filter(|part| !known.contains(part));
+            experiment.without.extend(more);
+        }
         true if options
             .without
             .iter()

@@ -32,7 +32,8 @@ fn programs_lose_where_their_sets_do_not_fit_into_the_cache_that_they_share() {
     // A third misses, for what 200 instructions take: 67 more for some 220. The threads of one program do as much as two.
     let shows = |done: &[f64]| {
         let share = over_first(done);
-        let near = |share: f64, expected: f64| (share / expected - 1.0).abs() < 0.06;
+        // Pages are not spread evenly over the sets of a cache.
+        let near = |share: f64, expected: f64| (share / expected - 1.0).abs() < 0.1;
         share.len() == 6
             && share[1..3].iter().all(|share| (0.65..0.88).contains(share))
             && share[3..5].iter().all(|share| near(*share, 1.0))
@@ -49,7 +50,7 @@ fn programs_lose_where_their_sets_do_not_fit_into_the_cache_that_they_share() {
     // Without the model nothing of that is there, and the comparison says so.
     let is_flat = |done: &[f64]| {
         let share = over_first(done);
-        share[1..5].iter().all(|share| (0.94..1.06).contains(share))
+        share[1..5].iter().all(|share| (0.92..1.08).contains(share))
     };
     let plain = measured_by("accesses_per_s", &name, "", SCRIPT, is_flat);
     assert!(is_flat(&plain) && !shows(&plain), "{:?}", over_first(&plain));
