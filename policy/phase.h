@@ -76,9 +76,17 @@ static inline bool tw_phase_began(u32 nr_ready, u32 serial_threshold)
 	return nr_ready == serial_threshold + 1;
 }
 
-/* The group became parallel now, at this current vtime. */
-static inline void tw_phase_begin(struct tw_group *group, u64 now_ns, u64 vtime_now)
+/* A program without parallel phases for longer than this has not competed: 1 s. */
+#define TW_ABSENT_NS (1000ULL * 1000 * 1000)
+
+/*
+ * The group became parallel now, at this current vtime, while the senior program, or the last one, has lost
+ * so much. Who comes from nowhere begins beside it.
+ */
+static inline void tw_phase_begin(struct tw_group *group, u64 now_ns, u64 vtime_now, u32 senior_lost)
 {
+	if (tw_stamp(now_ns) - group->began > tw_stamp(TW_ABSENT_NS))
+		group->lost = senior_lost;
 	group->base = tw_stamp(vtime_now);
 	group->began = tw_stamp(now_ns);
 }

@@ -17,6 +17,9 @@
 /* No program is owed more than so many turns, or had fewer, than the one that goes first. */
 #define TW_TURNS_MOST 2
 
+/* What a task waits for longer at once counts for nothing: 68 s, of which no loss wraps. */
+#define TW_WAITED_MOST_NS (1ULL << 36)
+
 /*
  * What it loses, in units of 1.024 us, while a thread waits for so long that weighs so much: its share of
  * the threads that could be ready at once, which are those that it has, at most as many as CPUs, or those
@@ -25,7 +28,8 @@
 static inline u32 tw_loss(u64 waited_ns, u32 weight, u32 nr_ready, u32 nr_threads, u32 nr_cpus)
 {
 	u32 nr = nr_threads < nr_cpus ? nr_threads : nr_cpus;
-	u64 weighted = waited_ns / TW_WEIGHT_ONE * tw_least(weight, TW_WEIGHT_HEAVY);
+	u64 weighted =
+		tw_least(waited_ns, TW_WAITED_MOST_NS) / TW_WEIGHT_ONE * tw_least(weight, TW_WEIGHT_HEAVY);
 
 	nr = nr > nr_ready ? nr : nr_ready;
 	return (u32)((weighted >> 10) / (nr ? nr : 1));
@@ -54,7 +58,7 @@ static inline s32 tw_turns(u32 nr, const struct tw_tunables *tun)
 
 /*
  * What a program has lost, brought near to what another has: neither what it lost long ago counts nor
- * how well it fared then. Programs that never met come from anywhere.
+ * how well it fared then.
  */
 static inline u32 tw_lost_near(const struct tw_group *group, const struct tw_group *other,
 			       const struct tw_tunables *tun)
@@ -77,6 +81,25 @@ static inline bool tw_stays_senior(const struct tw_group *senior, const struct t
 {
 	return tw_phase_of(senior->nr_ready, tun->serial_threshold) == TW_PARALLEL &&
 	       tw_lost_more(other, senior) + (s64)losing <= tw_turns(1, tun) / 2;
+}
+
+/*
+ * Whether a program takes the first's place, of which a parallel task is looked at and has lost so much that
+ * it was not told; it does where that is vacant (NULL). What it has lost is brought near to what the first
+ * has.
+ */
+static inline bool tw_claims(struct tw_group *group, const struct tw_group *senior, u32 losing,
+			     const struct tw_tunables *tun)
+{
+	u32 lost;
+
+	if (!senior)
+		return true;
+	lost = tw_lost_near(group, senior, tun);
+	/* What another CPU adds meanwhile is forgotten, which is rare and little. */
+	if (lost != group->lost)
+		group->lost = lost;
+	return !tw_stays_senior(senior, group, losing, tun);
 }
 
 #endif /* TW_SENIORITY_H */

@@ -26,7 +26,7 @@ mod ffi {
         pub safe fn tw_native_is_counted(nr_threads: u32, threshold: u32) -> u32;
         pub safe fn tw_native_phase_began(ready: u32, threshold: u32) -> u32;
         pub safe fn tw_native_phase_ended(ready: u32, threshold: u32) -> u32;
-        pub fn tw_native_phase_begin(group: *const RawGroup, now_ns: u64, vtime_now: u64);
+        pub fn tw_native_phase_begin(group: *const RawGroup, now_ns: u64, vtime_now: u64, senior_lost: u32);
         pub safe fn tw_native_phase_age_ns(group: &RawGroup, now_ns: u64) -> u64;
         pub safe fn tw_native_starts_with_phase(
             group: &RawGroup,
@@ -46,9 +46,9 @@ mod ffi {
         pub safe fn tw_native_loss_of_speed(class: u32, ran_ns: u64, capacity: u32, weight: u32) -> u32;
         pub safe fn tw_native_lost_more(group: &RawGroup, than: &RawGroup) -> i32;
         pub safe fn tw_native_lost_near(group: &RawGroup, senior: &RawGroup, tun: &Tunables) -> u32;
-        pub safe fn tw_native_stays_senior(
-            senior: &RawGroup,
-            other: &RawGroup,
+        pub fn tw_native_claims(
+            group: *const RawGroup,
+            senior: *const RawGroup,
             losing: u32,
             tun: &Tunables,
         ) -> u32;
@@ -134,10 +134,11 @@ impl Group {
         self.0.nr_ready.load(Ordering::SeqCst)
     }
 
-    /// It became parallel now, at this current vtime, both in nanoseconds.
-    pub fn begin(&self, now_ns: u64, vtime_now: u64) {
+    /// It became parallel now, at this current vtime, both in nanoseconds, while the senior program, or the last one, has lost
+    /// so much.
+    pub fn begin(&self, now_ns: u64, vtime_now: u64, senior_lost: u32) {
         // SAFETY: the pointer is valid, and the callee stores to aligned words that are atomics here.
-        unsafe { ffi::tw_native_phase_begin(&self.0, now_ns, vtime_now) }
+        unsafe { ffi::tw_native_phase_begin(&self.0, now_ns, vtime_now, senior_lost) }
     }
 
     /// Names the parallel phase that began last.
@@ -177,9 +178,12 @@ impl Group {
         ffi::tw_native_lost_more(&self.0, &other.0)
     }
 
-    /// Whether this group, the senior one, keeps its place beside another parallel one that is losing so much right now.
-    pub fn stays_senior(&self, other: &Self, losing: u32, tun: &Tunables) -> bool {
-        ffi::tw_native_stays_senior(&self.0, &other.0, losing, tun) != 0
+    /// Whether this group takes the place of the senior one, if there is one, of which a parallel task is looked at that has
+    /// lost so much that its group was not told. What it has lost is brought near to what the senior one has.
+    pub fn claims(&self, senior: Option<&Self>, losing: u32, tun: &Tunables) -> bool {
+        let senior = senior.map_or(std::ptr::null(), |senior| &raw const senior.0);
+        // SAFETY: the pointers are valid or null, and the callee stores to an aligned word that is an atomic here.
+        unsafe { ffi::tw_native_claims(&self.0, senior, losing, tun) != 0 }
     }
 }
 

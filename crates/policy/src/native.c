@@ -20,7 +20,8 @@ _Static_assert(sizeof(struct tw_pair) == 24, "crates/policy/src/pairing.rs has t
 _Static_assert(sizeof(struct tw_reading) == 24, "crates/policy/src/pairing.rs has the same layout");
 _Static_assert(sizeof(struct tw_rest) == 16, "crates/policy/src/pairing.rs has the same layout");
 _Static_assert(sizeof(struct tw_work) == 56, "crates/policy/src/alternation.rs has the same layout");
-_Static_assert(sizeof(struct tw_alternation_look) == 72, "crates/policy/src/alternation.rs has the same layout");
+_Static_assert(sizeof(struct tw_alternation_look) == 72,
+	       "crates/policy/src/alternation.rs has the same layout");
 _Static_assert(sizeof(struct tw_alternation) == 176, "crates/policy/src/alternation.rs has the same layout");
 _Static_assert(sizeof(struct tw_place) == 12, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_cgroup) == 48, "crates/policy/src/cgroup.rs has the same layout");
@@ -55,9 +56,9 @@ u32 tw_native_phase_ended(u32 nr_ready, u32 serial_threshold)
 	return tw_phase_ended(nr_ready, serial_threshold);
 }
 
-void tw_native_phase_begin(struct tw_group *group, u64 now_ns, u64 vtime_now)
+void tw_native_phase_begin(struct tw_group *group, u64 now_ns, u64 vtime_now, u32 senior_lost)
 {
-	tw_phase_begin(group, now_ns, vtime_now);
+	tw_phase_begin(group, now_ns, vtime_now, senior_lost);
 }
 
 u64 tw_native_phase_age_ns(const struct tw_group *group, u64 now_ns)
@@ -97,10 +98,10 @@ u32 tw_native_lost_near(const struct tw_group *group, const struct tw_group *sen
 	return tw_lost_near(group, senior, tun);
 }
 
-u32 tw_native_stays_senior(const struct tw_group *senior, const struct tw_group *other, u32 losing,
-			   const struct tw_tunables *tun)
+u32 tw_native_claims(struct tw_group *group, const struct tw_group *senior, u32 losing,
+		     const struct tw_tunables *tun)
 {
-	return tw_stays_senior(senior, other, losing, tun);
+	return tw_claims(group, senior, losing, tun);
 }
 
 u32 tw_native_is_faster(u32 capacity, u32 than)

@@ -132,15 +132,33 @@ fn loss(waited_ns: u64, nr_threads: u32) -> u32 {
 fn whoever_lost_more_by_half_a_turn_is_senior() {
     let tun = turns_of_80_ms();
     let (first, little, more) = (group(1000 * MS), group(1039 * MS), group(1041 * MS));
-    assert!(first.stays_senior(&first, 0, &tun), "nobody outranks itself");
-    assert!(first.stays_senior(&little, 0, &tun) && !first.stays_senior(&more, 0, &tun));
-    assert!(
-        !first.stays_senior(&little, loss(2 * MS, 1), &tun),
-        "it waits as well"
-    );
-    assert!(more.stays_senior(&first, 0, &tun) && little.stays_senior(&first, 0, &tun));
+    let beside_first = |group: &Group, losing| group.claims(Some(&first), losing, &tun);
+    assert!(!beside_first(&first, 0), "nobody outranks itself");
+    assert!(!beside_first(&little, 0) && beside_first(&more, 0));
+    assert!(beside_first(&little, loss(2 * MS, 1)), "it waits as well");
+    assert!(!first.claims(Some(&more), 0, &tun) && !first.claims(Some(&little), 0, &tun));
     (0..6).for_each(|_| assert!(first.sub() > 0));
-    assert!(!first.stays_senior(&little, 0, &tun), "its phase is over");
+    assert!(beside_first(&little, 0), "its phase is over");
+}
+
+#[test]
+fn what_was_lost_is_neither_forgotten_at_a_vacant_place_nor_remembered_for_ever() {
+    let tun = turns_of_80_ms();
+    let (owed, other) = (group(5000 * MS), group(4950 * MS));
+    assert!(other.claims(None, 0, &tun) && owed.claims(None, 0, &tun));
+    assert_eq!(
+        owed.lost().wrapping_sub(other.lost()),
+        loss(5000 * MS, 1) - loss(4950 * MS, 1)
+    );
+    // Phases that follow each other change nothing; who comes after a second, or for the first time, begins beside the first.
+    let senior_lost = owed.lost();
+    other.begin(10_000 * MS, 0, senior_lost);
+    assert_eq!(other.lost(), senior_lost, "it never had a phase");
+    other.lose(7);
+    other.begin(10_900 * MS, 0, senior_lost);
+    assert_eq!(other.lost(), senior_lost + 7);
+    other.begin(12_000 * MS, 0, senior_lost);
+    assert_eq!(other.lost(), senior_lost);
 }
 
 fn turns_of_80_ms() -> Tunables {
@@ -186,9 +204,8 @@ fn who_never_sleeps_has_equal_turns() {
     for _ in 0..2000 {
         let other = 1 - senior;
         (0..8).for_each(|_| programs[other].lose(loss(MS, 8)));
-        programs[other].lose_near(&programs[senior], &tun);
         turn_ms += 1;
-        if !programs[senior].stays_senior(&programs[other], 0, &tun) {
+        if programs[other].claims(Some(&programs[senior]), 0, &tun) {
             turns.push(std::mem::take(&mut turn_ms));
             senior = other;
         }
@@ -570,7 +587,7 @@ fn only_bound_tasks_turn_a_serial_one_out() {
 fn threads_start_with_a_phase_side_by_side() {
     let (t, began_ns, base) = (tunables(), 5000 * MS, 100 * MS);
     let group = group(0);
-    group.begin(began_ns, base);
+    group.begin(began_ns, base, 0);
     let starts =
         |seen, ready_ns, after_ns| group.starts(seen, ready_ns, began_ns + after_ns, t.serial_threshold);
     assert!(starts(0, 0, MS), "who wakes up with the others");
@@ -583,7 +600,7 @@ fn threads_start_with_a_phase_side_by_side() {
         "a clock that is behind"
     );
     let serial = Group::default();
-    serial.begin(began_ns, base);
+    serial.begin(began_ns, base, 0);
     assert!(
         !serial.starts(0, 0, began_ns, t.serial_threshold),
         "its threads sleep again"
@@ -613,7 +630,7 @@ proptest! {
     #[test]
     fn a_stamp_is_found_again(vtime: u64, ahead in 0..1u64 << 46) {
         let group = Group::default();
-        group.begin(0, vtime);
+        group.begin(0, vtime, 0);
         let found = group.base(vtime.wrapping_add(ahead));
         prop_assert!(vtime.wrapping_sub(found) < 1 << 16, "{} for {}", found, vtime);
         let found = group.base(vtime.wrapping_sub(ahead));
@@ -671,12 +688,11 @@ proptest! {
         let (tun, groups) = (turns_of_80_ms(), [group(0), group(0)]);
         groups[0].lose(first);
         groups[1].lose(second);
-        groups[1].lose_near(&groups[0], &tun);
+        let takes = groups[1].claims(Some(&groups[0]), 0, &tun);
         let apart = groups[1].lost().wrapping_sub(groups[0].lost()) as i32;
         prop_assert!(apart.unsigned_abs() <= loss(160 * MS, 1));
-        let takes = !groups[0].stays_senior(&groups[1], 0, &tun);
         prop_assert_eq!(takes, apart > loss(40 * MS, 1) as i32);
-        prop_assert!(!takes || groups[1].stays_senior(&groups[0], 0, &tun));
+        prop_assert!(!takes || !groups[0].claims(Some(&groups[1]), 0, &tun));
     }
 
     /// A task is never further from the current vtime than its span, ahead by a boost more if it is senior, behind by what

@@ -418,7 +418,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	count(cctx, TW_STAT_KEPT);
 	scx_bpf_task_set_slice(prev, slice_beside(prev, tctx, due_ns));
 	if (nr_faster)
-		give_turn(cpu, prev->tgid, &task);
+		give_turn(cpu, prev, &task);
 	else
 		pair(cctx, cpu, prev);
 }

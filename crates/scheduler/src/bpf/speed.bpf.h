@@ -66,12 +66,24 @@ __noinline bool look_at_slower(s32 cpu, s32 fast, struct tw_task *task __arg_non
 	return found;
 }
 
-/* Whether a task of a slower CPU takes a faster one over from `running`. */
-static bool takes_turn(const struct tw_task *task, u32 tgid, const struct tw_task *running, u32 than)
+/* By how much more the program of a serial task has lost than that of another, of which it is near then. */
+static s32 lost_more(u32 tgid, u32 than)
 {
 	struct tw_group *group = group_of(tgid), *other = group_of(than);
 
-	return group && other && tw_takes_turn(task, running, lost_more(group, other), tun());
+	if (!group || !other)
+		return 0;
+	group->lost = tw_lost_near(group, other, tun());
+	return tw_lost_more(group, other);
+}
+
+/* Whether a task of a slower CPU takes a faster one over from `running`. */
+static bool takes_turn(const struct tw_task *task, u32 tgid, const struct tw_task *running, u32 than)
+{
+	/* Parallel ones do not go by it, and it changes what their programs have lost. */
+	bool both_serial = task->class == TW_CLASS_SERIAL && running->class == TW_CLASS_SERIAL;
+
+	return tw_takes_turn(task, running, both_serial ? lost_more(tgid, than) : 0, tun());
 }
 
 /*
@@ -119,12 +131,12 @@ static void pull_from_slower(s32 cpu)
 }
 
 /* A CPU keeps its task. If it is a fast one, that may have had its turn there. */
-static void give_turn(s32 cpu, u32 tgid, const struct tw_task *task)
+static void give_turn(s32 cpu, const struct task_struct *p, const struct tw_task *task)
 {
 	if (capacity_of(cpu) < TW_CAPACITY_ONE)
 		slower_kept_at = scx_bpf_now();
-	if (is_fast(cpu) && task->class != TW_CLASS_KERNEL)
-		call_from_slower(cpu, tgid, task);
+	if (is_fast(cpu) && task->class != TW_CLASS_KERNEL && p->nr_cpus_allowed > 1)
+		call_from_slower(cpu, p->tgid, task);
 }
 
 /* The faster CPU that asked for what runs here, or -1. */

@@ -159,8 +159,10 @@ static u32 nr_ready_of(u32 tgid)
 	return group ? tw_read(&group->nr_ready) : 0;
 }
 
-/* The parallel program that goes before the others, or 0. */
+/* The parallel program that goes before the others, or 0; and what it had lost when it became that, or the
+ * last one. */
 u32 senior_tgid;
+u32 senior_lost;
 
 /* Whether there are several last-level caches that are told apart, and that of each CPU. */
 const volatile bool has_caches = false;
@@ -190,7 +192,7 @@ static void count_ready(const struct task_struct *p, struct task_ctx *tctx)
 		count_in_share(&tctx->shared, llc_at(scx_bpf_task_cpu(p)));
 	nr_ready = tw_ready_add(group);
 	if (tw_phase_began(nr_ready, tunables.serial_threshold))
-		tw_phase_begin(group, scx_bpf_now(), vtime_now);
+		tw_phase_begin(group, scx_bpf_now(), vtime_now, senior_lost);
 	note_ready(p, nr_ready - 1, nr_ready);
 }
 
@@ -472,19 +474,6 @@ static u32 loss_of(const struct task_struct *p, const struct tw_group *group, u3
 	return tw_loss(waited_ns, weight, tw_read(&group->nr_ready), p->signal->nr_threads, nr_cpus);
 }
 
-/*
- * By how much more one of two programs has lost, brought near to what the other has. What another CPU adds
- * meanwhile is forgotten, which is rare and little.
- */
-static s32 lost_more(struct tw_group *group, const struct tw_group *than)
-{
-	u32 lost = tw_lost_near(group, than, tun());
-
-	if (lost != group->lost)
-		group->lost = lost;
-	return tw_lost_more(group, than);
-}
-
 /* A parallel task competes for seniority, of which its program has lost so much that it was not told yet. */
 static void claim_seniority(struct tw_task *task, u32 tgid, struct tw_group *mine, u32 losing)
 {
@@ -493,14 +482,12 @@ static void claim_seniority(struct tw_task *task, u32 tgid, struct tw_group *min
 
 	if (task->class != TW_CLASS_PARALLEL)
 		return;
-	first = group_of(senior);
-	if (!first)
-		return;
-	lost_more(mine, first);
-	if (tw_stays_senior(first, mine, losing, tun()))
+	first = senior ? group_of(senior) : NULL;
+	if (!tw_claims(mine, first, losing, tun()))
 		return;
 	if (__sync_val_compare_and_swap(&senior_tgid, senior, tgid) == senior) {
 		task->class = TW_CLASS_SENIOR;
+		senior_lost = mine->lost;
 		count_here(TW_STAT_HANDOVERS);
 		note_stat(tgid, TW_PROGRAM_TURNS);
 	}
@@ -560,11 +547,14 @@ static bool look_at_waiting(struct task_struct *p, s32 queue, struct tw_task *ta
 {
 	struct tw_group *group = group_of(p->tgid);
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
+	u64 queued_ns;
 	s64 waiting_ns;
 
 	if (!group || !tctx || !look_at_charged(p, queue, task))
 		return false;
-	waiting_ns = scx_bpf_now() - p->sched_info.last_queued;
+	/* 0 if another CPU has just taken it. */
+	queued_ns = tw_read(&p->sched_info.last_queued);
+	waiting_ns = queued_ns ? scx_bpf_now() - queued_ns : 0;
 	claim_seniority(task, p->tgid, group,
 			loss_of(p, group, weight_of(p, &tctx->in), waiting_ns > 0 ? waiting_ns : 0));
 	return true;

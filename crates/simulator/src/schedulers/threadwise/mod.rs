@@ -103,6 +103,8 @@ pub struct Threadwise {
     vtime_now: u64,
     tasks_wait: bool,
     senior: Option<usize>,
+    /// What it had lost when it became senior, or the last one.
+    senior_lost: u32,
     rotation: Rotation,
 }
 
@@ -146,6 +148,7 @@ impl Threadwise {
             vtime_now: 0,
             tasks_wait: false,
             senior: None,
+            senior_lost: 0,
             rotation: Rotation::default(),
         }
     }
@@ -267,14 +270,10 @@ impl Threadwise {
         if task.class != Class::Parallel {
             return;
         }
-        // In the kernel nobody is tgid 0, whose group is never parallel.
-        let stays = self.senior.is_some_and(|senior| {
-            let (mine, first) = (&self.groups[group], &self.groups[senior]);
-            mine.lose_near(first, &self.tun);
-            first.stays_senior(mine, losing, &self.tun)
-        });
-        if !stays {
+        let first = self.senior.map(|senior| &self.groups[senior]);
+        if self.groups[group].claims(first, losing, &self.tun) {
             self.senior = Some(group);
+            self.senior_lost = self.groups[group].lost();
             task.class = Class::Senior;
         }
     }
@@ -716,7 +715,7 @@ impl Scheduler for Threadwise {
         }
         let group = &self.groups[kernel.tasks[task].program];
         if phase_began(group.add(), self.tun.serial_threshold) {
-            group.begin(kernel.now, self.vtime_now);
+            group.begin(kernel.now, self.vtime_now, self.senior_lost);
         }
     }
 

@@ -72,7 +72,13 @@ impl Threadwise {
             let ahead_ns = kernel.now - kernel.tasks[index].exec_start;
             let task = self.look_at(kernel, index, ahead_ns, false);
             let takes = |(there, running): (TaskIndex, &Task)| {
-                let lost_more = self.lost_more(kernel, index, there);
+                // Parallel ones do not go by it, and it changes what their programs have lost.
+                let both_serial = task.class == Class::Serial && running.class == Class::Serial;
+                let lost_more = if both_serial {
+                    self.lost_more(kernel, index, there)
+                } else {
+                    0
+                };
                 self.tun.takes_turn(&task, running, lost_more)
             };
             if running.is_none_or(takes) && first.is_none_or(|(first, _)| self.tun.goes_first(&task, &first))
@@ -104,7 +110,8 @@ impl Threadwise {
         if self.capacities[cpu] < CAPACITY_ONE {
             self.slower_kept_at = Some(kernel.now);
         }
-        if self.faster.contains(&cpu) && task.class != Class::Kernel {
+        let goes = task.class != Class::Kernel && kernel.tasks[running].bound_to.is_none();
+        if self.faster.contains(&cpu) && goes {
             self.call_from_slower(kernel, cpu, Some((running, task)));
         }
     }
