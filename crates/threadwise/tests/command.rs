@@ -253,6 +253,7 @@ fn setup_says_what_to_install_where_it_cannot() {
         "hackbench",
         "perf",
         "stress-ng",
+        "dbench",
     ]
     .map(|name| (name, ""));
     let qemu = |version| ("qemu-system-x86_64", version);
