@@ -183,7 +183,7 @@ fn every_figure_of_the_papers_is_where_it_is_said_to_be() {
         assert!(all.contains(result), "{result}");
     }
     let sources = again["sources"].as_array().unwrap();
-    assert_eq!(sources.len(), 4);
+    assert_eq!(sources.len(), 5);
     for source in sources {
         let state = source["state"].as_str().unwrap();
         assert!(
