@@ -115,6 +115,7 @@ impl Guest {
                     .iter()
                     .flat_map(|program| ["--program", program]),
             )
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Servers and their clients, over loopback: they run under our scheduler, and what they print is a figure.
 
-use std::path::Path;
-
 use super::notes::note;
 use super::{as_fast_as_possible, exec, job, number_after, reported, stdout};
 
@@ -14,14 +12,12 @@ pub fn programs() -> Vec<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
     let found = DBENCH.into_iter().filter(|name| is_there(name));
-    found.map(String::from).chain([load()]).collect()
+    found.map(String::from).chain([LOAD.into()]).collect()
 }
 
-/// Without `..`, as a guest has it.
-fn load() -> String {
-    let load = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/letters.dbench");
-    load.canonicalize().unwrap().display().to_string()
-}
+/// From the repository's root, as guests have it from theirs. By its whole path a guest would not see it where the repository is in
+/// /tmp, which guests have one of their own of.
+const LOAD: &str = "workloads/letters.dbench";
 
 const SCHEDULER: &str = "scx_threadwise --machine dual-smt-hidden";
 
@@ -38,9 +34,8 @@ fn file_servers_have_a_throughput() {
         note("skipped: dbench is not installed, so no file server was run (apt-get install dbench)");
         return;
     }
-    let load = load();
     let out = ran(&format!(
-        "dbench -t 3 -c {load} -D /dev/shm 3; tbench_srv >/dev/null & busybox sleep 0.5; tbench -t 3 -c {load} 3 127.0.0.1"
+        "dbench -t 3 -c {LOAD} -D /dev/shm 3; tbench_srv >/dev/null & busybox sleep 0.5; tbench -t 3 -c {LOAD} 3 127.0.0.1"
     ));
     let of_files: Vec<&str> = out
         .lines()
