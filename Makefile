@@ -6,9 +6,10 @@ EXPERIMENT ?= experiments/two-apps.toml
 NOTES := $(abspath $(or $(CARGO_TARGET_DIR),target))/test-notes.txt
 PARSERS ?= rtapp trace machine synthetic experiment ratio
 SECONDS ?= 60
+ROUNDS ?= 20
 CLANG_FORMAT ?= clang-format-19
 
-.PHONY: help setup rust build demo reproduce peers test fuzz soak bench lint format
+.PHONY: help setup rust build demo reproduce peers test fuzz soak drift bench lint format
 
 help: ## Show this
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,6 +45,9 @@ fuzz: rust setup ## Feed damaged files to each parser for SECONDS of CPU time (6
 
 soak: build ## Stress the scheduler in a guest with everything at once for SECONDS (60)
 	THREADWISE_SOAK_SECONDS=$(SECONDS) cargo test --release -p threadwise --test guest -- --nocapture soak::
+
+drift: build ## Compare the simulator with the lab in ROUNDS rounds (20: 40 minutes), row by row
+	THREADWISE_DRIFT_ROUNDS=$(ROUNDS) cargo test --release -p threadwise --test guest -- --nocapture --test-threads 1 drift::
 
 bench: rust setup ## Count events that are simulated and assignments that are predicted in a second
 	cargo bench -p threadwise-simulator --bench events

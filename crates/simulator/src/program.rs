@@ -64,9 +64,9 @@ pub trait Program {
         None
     }
 
-    /// The one CPU that the thread is bound to, if it is not that of the program.
-    fn bound_to(&self, _thread: usize) -> Option<CpuIndex> {
-        None
+    /// The CPUs that the thread may run on; those of the program, if there are none.
+    fn cpus(&self, _thread: usize) -> &[CpuIndex] {
+        &[]
     }
 
     /// How the thread uses memory; asked once, before it begins.

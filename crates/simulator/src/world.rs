@@ -199,15 +199,26 @@ impl World {
         let mut tasks = Vec::new();
         for thread in threads {
             let weight = self.programs[index].weight(thread).unwrap_or(weight);
-            let bound_to = self.programs[index].bound_to(thread).or(bound_to);
+            let cpus = match self.programs[index].cpus(thread) {
+                [] => bound_to.as_slice(),
+                cpus => cpus,
+            };
+            let allowed =
+                (!cpus.is_empty()).then(|| CpuMask::of(self.kernel.cpus.len(), cpus.iter().copied()));
+            let first = self.first_cpus[(index + thread + 1) % self.first_cpus.len()];
+            let is_allowed = cpus.is_empty() || cpus.contains(&first);
+            let cpu = if is_allowed {
+                first
+            } else {
+                cpus[thread % cpus.len()]
+            };
             tasks.push(self.kernel.tasks.len());
             self.kernel.tasks.push(Task {
                 program: index,
                 thread,
                 weight,
                 place: Place::Nowhere,
-                cpu: bound_to
-                    .unwrap_or_else(|| self.first_cpus[(index + thread + 1) % self.first_cpus.len()]),
+                cpu,
                 bound_to: None,
                 allowed: None,
                 allowed_since: 0,
@@ -230,9 +241,8 @@ impl World {
             });
             let task = self.kernel.tasks.len() - 1;
             self.kernel.nr_threads[index] += 1;
-            if let Some(cpu) = bound_to {
-                let nr = self.kernel.cpus.len();
-                self.kernel.allow(task, Some(CpuMask::of(nr, [cpu])));
+            if allowed.is_some() {
+                self.kernel.allow(task, allowed);
             }
             self.scheduler.enable(&self.kernel, task);
         }
@@ -248,7 +258,7 @@ impl World {
         let nr = self.tasks[program].len();
         self.add_threads(program, nr..nr + 1, weight, None);
         let child = self.tasks[program][nr];
-        if self.kernel.tasks[child].bound_to.is_none() {
+        if self.kernel.tasks[child].allowed.is_none() {
             self.kernel.tasks[child].cpu = cpu;
             self.kernel.allow(child, allowed.map(|mask| *mask));
         }

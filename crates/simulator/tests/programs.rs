@@ -307,13 +307,27 @@ fn a_run_takes_longer_on_a_slow_cpu_and_a_runtime_does_not() {
 }
 
 #[test]
+fn threads_keep_to_the_cpus_of_their_set() {
+    // Three runs of 10 ms on four CPUs, and on two of them.
+    for which in ALL {
+        let end = |cpus: &str| {
+            let task = format!(r#""t": {{"instance": 3, "loop": 1, {cpus} "run": 10000}}"#);
+            last_end(&perform(which, "package:1 core:4 pu:1", &task, 0, 1_000 * MS).0)
+        };
+        assert!(is_about(end(""), 10 * MS, MS), "{which:?}: {}", end(""));
+        let on_two = end("\"cpus\": [3, 1, 1],");
+        assert!((15 * MS..22 * MS).contains(&on_two), "{which:?}: {on_two}");
+    }
+}
+
+#[test]
 fn what_cannot_be_simulated_is_refused_by_name_and_line() {
     for (task, what) in [
         (
             r#""t": {"run": 1, "policy": "SCHED_FIFO", "priority": 1}"#,
             "real-time",
         ),
-        (r#""t": {"run": 1, "cpus": [0, 1]}"#, "only one CPU or all"),
+        (r#""t": {"run": 1, "cpus": []}"#, "names no CPU"),
         (r#""t": {"run": 1, "cpus": [9]}"#, "does not have"),
         (
             r#""t": {"phases": {"p": {"run": 1, "priority": 2}}}"#,

@@ -3,10 +3,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use threadwise_policy::{Mode, PairingBy};
 use threadwise_simulator::Memory;
 use threadwise_simulator::faults::Faults;
-use threadwise_simulator::schedulers::{How, Known};
+use threadwise_simulator::schedulers::{Flags, How, Known};
 use threadwise_simulator::small::{SmallProgram, SmallWorld};
 use threadwise_simulator::sweep::{Sweep, Swept};
 use threadwise_workload::synthetic::Wait;
@@ -72,14 +71,14 @@ fn who_goes_idle_while_a_kick_is_late_is_woken_by_the_next() {
         wait: Wait::Passive,
         memory: Memory::default(),
         seed,
+        locking: None,
     };
     let world = SmallWorld {
         scheduler: Known::Kernel,
         capacities: vec![1024; 4],
         threads_per_core: 2,
         packages: 1,
-        mode: Mode::Near,
-        pairing: PairingBy::Off,
+        flags: Flags::default(),
         mips: 17,
         haste: 2,
         programs: vec![

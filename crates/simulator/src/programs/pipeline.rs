@@ -144,8 +144,8 @@ impl Program for Pipeline {
         }
     }
 
-    fn bound_to(&self, thread: usize) -> Option<CpuIndex> {
-        self.stages[thread].cpu
+    fn cpus(&self, thread: usize) -> &[CpuIndex] {
+        self.stages[thread].cpu.as_slice()
     }
 
     fn memory(&self, thread: usize) -> Memory {

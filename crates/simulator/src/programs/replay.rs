@@ -107,7 +107,7 @@ impl Program for Replay {
         step
     }
 
-    fn bound_to(&self, thread: usize) -> Option<CpuIndex> {
-        self.bound_to[thread]
+    fn cpus(&self, thread: usize) -> &[CpuIndex] {
+        self.bound_to[thread].as_slice()
     }
 }

@@ -67,7 +67,7 @@ const WRITE_NS: Ns = 1_000;
 ///
 /// # Errors
 /// If it asks for what the simulator does not know: real-time and deadline policies, settings that change with the phase,
-/// sets of some CPUs, groups, memory nodes, utilization clamps.
+/// groups, memory nodes, utilization clamps.
 pub fn play(file: &File, assumptions: &Assumptions) -> Result<Play, Refused> {
     let mut compiler = Compiler {
         file,
@@ -145,27 +145,25 @@ impl Compiler<'_> {
             instances: task.instances,
             delay: task.delay_us * US,
             weight: weight(&task.settings).map_err(refuse)?,
-            bound_to: self.bound_to(&task.settings).map_err(refuse)?,
+            cpus: self.cpus(&task.settings).map_err(refuse)?,
             stages,
             passes: task.loops,
         })
     }
 
-    /// The one CPU of its set.
-    fn bound_to(&self, settings: &Settings) -> Result<Option<CpuIndex>, &'static str> {
-        let Some(cpus) = &settings.cpus else {
-            return Ok(None);
-        };
-        let mut cpus: Vec<CpuIndex> = cpus.iter().map(|&cpu| cpu as CpuIndex).collect();
+    /// Its set of CPUs; none if it may run on all.
+    fn cpus(&self, settings: &Settings) -> Result<Vec<CpuIndex>, &'static str> {
+        let named = settings.cpus.iter().flatten();
+        let mut cpus: Vec<CpuIndex> = named.map(|&cpu| cpu as CpuIndex).collect();
         cpus.sort_unstable();
         cpus.dedup();
-        match cpus.as_slice() {
-            [.., last] if *last >= self.assumptions.nr_cpus => {
+        match cpus.last() {
+            None if settings.cpus.is_some() => Err("cpus names no CPU"),
+            Some(&last) if last >= self.assumptions.nr_cpus => {
                 Err("cpus names a CPU that the machine does not have")
             }
-            [one] => Ok(Some(*one)),
-            all if all.len() == self.assumptions.nr_cpus => Ok(None),
-            _ => Err("cpus: only one CPU or all can be simulated"),
+            _ if cpus.len() == self.assumptions.nr_cpus => Ok(Vec::new()),
+            _ => Ok(cpus),
         }
     }
 

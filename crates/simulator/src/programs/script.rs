@@ -70,8 +70,8 @@ pub struct Script {
     pub delay: Ns,
     /// 1 to 10000, where 100 is nice 0.
     pub weight: u32,
-    /// The one CPU that they are bound to.
-    pub bound_to: Option<CpuIndex>,
+    /// The CPUs that they may run on; all, if none are given.
+    pub cpus: Vec<CpuIndex>,
     /// One after the other.
     pub stages: Vec<Stage>,
     /// How often they go through all; without end if not given.

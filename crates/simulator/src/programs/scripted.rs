@@ -328,7 +328,7 @@ impl Program for Scripted {
         Some(self.play.scripts[self.threads[thread].script].weight)
     }
 
-    fn bound_to(&self, thread: usize) -> Option<CpuIndex> {
-        self.play.scripts[self.threads[thread].script].bound_to
+    fn cpus(&self, thread: usize) -> &[CpuIndex] {
+        &self.play.scripts[self.threads[thread].script].cpus
     }
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The schedulers by their names.
 
+use std::fmt;
+
 use threadwise_machine::Machine;
-use threadwise_policy::{Mode, PairingBy, Tunables, faster_than_slowest};
+use threadwise_policy::{AlternateBy, Mode, PairingBy, Tunables, faster_than_slowest};
 
 use crate::Ns;
 use crate::costs::Costs;
@@ -33,6 +35,35 @@ pub enum Known {
     Balanced,
     /// One that goes wrong, to see that it is noticed.
     Broken(How),
+}
+
+/// What our scheduler is told by its flags of the same names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Flags {
+    /// Where it looks for idle CPUs.
+    pub mode: Mode,
+    /// By what it pairs tasks behind caches.
+    pub pairing: PairingBy,
+    /// By what it finds programs that run one after the other.
+    pub alternate: AlternateBy,
+    /// The programs that share memory.
+    pub share: Vec<usize>,
+}
+
+impl fmt::Display for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.mode)?;
+        if self.pairing != PairingBy::Off {
+            write!(f, ", pairing by {:?}", self.pairing)?;
+        }
+        if self.alternate != AlternateBy::Off {
+            write!(f, ", alternating by {:?}", self.alternate)?;
+        }
+        if !self.share.is_empty() {
+            write!(f, ", {:?} share", self.share)?;
+        }
+        Ok(())
+    }
 }
 
 /// The slice of round robin.
@@ -95,24 +126,24 @@ impl Known {
     /// The same, where what it draws by chance (`naive` alone does) comes from this seed.
     pub fn world_drawn(self, machine: &Machine, costs: Costs, tun: Tunables, seed: u64) -> World {
         World::boxed(machine, costs, |kernel| {
-            self.make(machine, kernel, tun, (Mode::Near, PairingBy::Off), seed)
+            self.make(machine, kernel, tun, &Flags::default(), seed)
         })
     }
 
-    /// The same, with these capacities instead of the machine's, ours in this mode, pairing by this.
+    /// The same, with these capacities instead of the machine's, ours with these flags.
     pub(crate) fn world_of(
         self,
         machine: &Machine,
         capacities: &[u32],
         costs: Costs,
         tun: Tunables,
-        mode: (Mode, PairingBy),
+        flags: &Flags,
     ) -> World {
         World::boxed(machine, costs, |kernel| {
             for (cpu, &capacity) in capacities.iter().enumerate() {
                 kernel.set_capacity(cpu, capacity);
             }
-            self.make(machine, kernel, tun, mode, NAIVE_SEED)
+            self.make(machine, kernel, tun, flags, NAIVE_SEED)
         })
     }
 
@@ -121,11 +152,17 @@ impl Known {
         machine: &Machine,
         kernel: &mut Kernel,
         tun: Tunables,
-        (mode, pairing): (Mode, PairingBy),
+        flags: &Flags,
         seed: u64,
     ) -> Box<dyn Scheduler> {
         match self {
-            Self::Threadwise => Box::new(Threadwise::new(kernel, tun).with_mode(mode).pairing_by(pairing)),
+            Self::Threadwise => Box::new(
+                Threadwise::new(kernel, tun)
+                    .with_mode(flags.mode)
+                    .pairing_by(flags.pairing)
+                    .alternating_by(flags.alternate)
+                    .sharing(&flags.share),
+            ),
             Self::Kernel => Box::new(Fair::new(kernel)),
             Self::RoundRobin => Box::new(RoundRobin::new(kernel, ROUND_ROBIN_SLICE_NS)),
             Self::O1 => Box::new(O1::new(kernel)),

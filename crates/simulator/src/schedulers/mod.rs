@@ -13,7 +13,7 @@ mod threadwise;
 pub use assigned::Assigned;
 pub use broken::{Broken, How};
 pub use fair::Fair;
-pub use known::Known;
+pub use known::{Flags, Known};
 pub use o1::O1;
 pub use round_robin::RoundRobin;
 pub use threadwise::Threadwise;

@@ -600,7 +600,9 @@ impl Scheduler for Threadwise {
     fn enqueue(&mut self, kernel: &mut Kernel, index: TaskIndex, why: Enqueue) {
         let cpu = kernel.tasks[index].cpu;
         let is_bound = kernel.tasks[index].bound_to.is_some();
-        self.note_counts(kernel, index);
+        if !why.wakeup {
+            self.note_counts(kernel, index);
+        }
         let slot = self.held_as(kernel, index);
         if why.wakeup && !why.selected && slot.is_none() && self.enqueue_unselected(kernel, index, cpu) {
             return;
@@ -699,6 +701,12 @@ impl Scheduler for Threadwise {
         self.pair(kernel, cpu, prev);
     }
 
+    fn tick(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
+        if let Some(running) = kernel.cpus[cpu].running {
+            self.note_counts(kernel, running);
+        }
+    }
+
     fn withholds(&self, kernel: &Kernel, task: TaskIndex) -> bool {
         self.held_as(kernel, task).is_some()
     }
@@ -723,6 +731,7 @@ impl Scheduler for Threadwise {
         if !sleeps {
             return;
         }
+        self.note_counts(kernel, task);
         self.tasks[task].ready = false;
         let group = kernel.tasks[task].program;
         let nr_ready = self.groups[group].sub();

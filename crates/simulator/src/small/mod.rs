@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Random small worlds with everything going wrong, and what is the least of one in which something is.
 
+mod program;
+mod shrink;
+
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use threadwise_machine::Machine;
-use threadwise_policy::{Mode, PairingBy, Tunables};
-use threadwise_workload::Ratio;
-use threadwise_workload::synthetic::Wait;
+use threadwise_policy::{AlternateBy, Mode, PairingBy, Tunables};
 
+pub use self::program::{Locking, SmallProgram};
 use crate::check::Checker;
 use crate::faults::{Dice, Faults};
-use crate::kernel::CpuIndex;
 use crate::program::Memory;
-use crate::schedulers::Known;
-use crate::synthetic::Synthetic;
+use crate::schedulers::{Flags, Known};
 use crate::world::Outcome;
 use crate::{Ns, world::World};
 
 const MS: Ns = 1_000_000;
-const UNIT_NS: Ns = 1_000;
 /// Of each last-level cache.
 const LLC_BYTES: u64 = 1 << 20;
+/// For how long worlds go on in which programs may have turns: they are tried after two seconds.
+const ALTERNATION_NS: Ns = 4_000 * MS;
+/// A turn (`TW_ALTERNATION_TURN_NS`).
+const TURN_NS: Ns = 300 * MS;
 /// The most tasks at the start; storms bring more.
 const MAX_TASKS: u64 = 8;
 
@@ -37,10 +40,8 @@ pub struct SmallWorld {
     pub threads_per_core: usize,
     /// Packages, each with a last-level cache: 1, or 2 of four CPUs.
     pub packages: usize,
-    /// Where our scheduler looks for idle CPUs.
-    pub mode: Mode,
-    /// By what it pairs tasks behind caches.
-    pub pairing: PairingBy,
+    /// What our scheduler is told.
+    pub flags: Flags,
     /// The rate of the kernel's own work.
     pub mips: u32,
     /// Our scheduler's times that bound a wait are divided by this, so that short worlds see them end.
@@ -51,27 +52,6 @@ pub struct SmallWorld {
     pub faults: Faults,
     /// When it ends.
     pub end_ns: Ns,
-}
-
-/// A program of a small world.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SmallProgram {
-    /// Parallel to serial work.
-    pub ratio: Ratio,
-    /// Units of 1 us of a mean phase.
-    pub phase_units: u64,
-    /// Its threads.
-    pub threads: usize,
-    /// Of each; 100 is nice 0.
-    pub weight: u32,
-    /// The CPU to which all are bound.
-    pub bound_to: Option<CpuIndex>,
-    /// How threads wait.
-    pub wait: Wait,
-    /// How they use memory. If nobody does, the machine has none.
-    pub memory: Memory,
-    /// Of its phases.
-    pub seed: u64,
 }
 
 impl SmallWorld {
@@ -91,8 +71,10 @@ impl SmallWorld {
             capacities: capacities.collect(),
             threads_per_core,
             packages: 1,
-            mode: Mode::Near,
-            pairing: PairingBy::Off,
+            flags: Flags {
+                pairing: PairingBy::Off,
+                ..Flags::default()
+            },
             mips: 15 + dice.below(500) as u32,
             haste: if is_long { 16 } else { 1 + dice.below(8) },
             programs: Vec::new(),
@@ -107,8 +89,10 @@ impl SmallWorld {
         }
         world.faults = draw_faults(&mut dice, end_ns);
         world.packages = 1 + usize::from(nr_cpus == 4 && dice.one_in(2));
-        world.mode = [Mode::Near, Mode::Near, Mode::Performance, Mode::Powersave][dice.below(4) as usize];
+        world.flags.mode =
+            [Mode::Near, Mode::Near, Mode::Performance, Mode::Powersave][dice.below(4) as usize];
         world.draw_memory(&mut dice);
+        world.draw_sharing(&mut dice);
         world
     }
 
@@ -117,7 +101,7 @@ impl SmallWorld {
         if dice.one_in(2) {
             return;
         }
-        self.pairing = [PairingBy::Counters, PairingBy::Resident][dice.below(2) as usize];
+        self.flags.pairing = [PairingBy::Counters, PairingBy::Resident][dice.below(2) as usize];
         self.faults.lost_sample_in = dice.below(4);
         for program in &mut self.programs {
             program.memory = Memory {
@@ -141,15 +125,33 @@ impl SmallWorld {
         played.unwrap_or_else(|panic| Err(format!("panicked: {}", message_of(panic.as_ref()))))
     }
 
+    /// Who has locks, and shares memory; and who has turns, which take so long that few worlds have any.
+    fn draw_sharing(&mut self, dice: &mut Dice) {
+        for program in &mut self.programs {
+            if dice.one_in(4) {
+                program.locking = Some(Locking::draw(dice));
+            }
+        }
+        if self.packages > 1 && dice.one_in(2) {
+            self.flags.share = (0..self.programs.len()).filter(|_| dice.one_in(2)).collect();
+        }
+        if self.uses_memory() && self.packages == 1 && dice.one_in(32) {
+            self.flags.alternate = [AlternateBy::Counters, AlternateBy::Resident][dice.below(2) as usize];
+            self.end_ns += ALTERNATION_NS;
+            self.faults.until_ns += ALTERNATION_NS;
+        }
+    }
+
+    fn uses_memory(&self) -> bool {
+        let uses = |program: &SmallProgram| program.memory.accesses_per_us > 0;
+        self.programs.iter().any(uses)
+    }
+
     fn build(&self) -> Result<World, String> {
         let cores = self.capacities.len() / self.threads_per_core;
         let (packages, threads) = (self.packages, self.threads_per_core);
         let cores = cores / packages;
-        let uses_memory = self
-            .programs
-            .iter()
-            .any(|program| program.memory.accesses_per_us > 0);
-        let machine = if uses_memory {
+        let machine = if self.uses_memory() {
             let topology = format!("package:{packages} l2:1(size={LLC_BYTES}B) core:{cores} pu:{threads}");
             let memory = "memory = { latency_ns = 100, bandwidth_mb_s = 2000 }";
             let text = format!("name = \"small\"\ntopology = \"{topology}\"\n{memory}\n");
@@ -163,20 +165,11 @@ impl SmallWorld {
             &self.capacities,
             self.scheduler.costs_in_lab(self.mips, &self.capacities),
             self.tunables(),
-            (self.mode, self.pairing),
+            &self.flags,
         );
         world.check(self.checker());
         for program in &self.programs {
-            let synthetic = Synthetic::new(
-                program.ratio,
-                program.phase_units,
-                UNIT_NS,
-                program.threads,
-                program.wait,
-                program.seed,
-            )
-            .with_memory(program.memory);
-            world.start(Box::new(synthetic), program.weight, program.bound_to);
+            world.start(program.program(), program.weight, program.bound_to);
         }
         world.inject(self.faults);
         Ok(world)
@@ -194,7 +187,7 @@ impl SmallWorld {
     }
 
     /// No CPU is idle for longer than the slowest look of any scheduler (a tick, or the timer's 4 ms), and what delays
-    /// that; nobody waits for longer than three quarters of a long world.
+    /// that; nobody waits for longer than three quarters of a long world, and for a turn of each program beside.
     fn checker(&self) -> Checker {
         let late = self.faults.late_kick_ns + self.faults.timer_jitter_ns;
         Checker {
@@ -203,116 +196,13 @@ impl SmallWorld {
             } else {
                 Ns::MAX
             },
-            wait_bound: if self.scheduler.serves_all_soon() {
-                375 * MS
-            } else {
-                Ns::MAX
-            },
-        }
-    }
-
-    /// What is wrong in this world, and the smallest world in which the same is.
-    ///
-    /// One thing at a time is left out or made smaller, as long as what the checker says differs in nothing but numbers.
-    pub fn shrink(&self, wrong: &str) -> (Self, String) {
-        let mut least = (self.clone(), wrong.to_string());
-        'again: loop {
-            for smaller in least.0.smaller() {
-                if let Err(wrong) = smaller.run()
-                    && kind_of(&wrong) == kind_of(&least.1)
-                {
-                    least = (smaller, wrong);
-                    continue 'again;
+            wait_bound: match self.scheduler.serves_all_soon() {
+                true if self.flags.alternate != AlternateBy::Off => {
+                    375 * MS + self.programs.len() as Ns * TURN_NS
                 }
-            }
-            return least;
-        }
-    }
-
-    /// Worlds that lack something of this one, what takes away most first.
-    fn smaller(&self) -> Vec<Self> {
-        let mut worlds = Vec::new();
-        let mut add = |change: &dyn Fn(&mut Self)| {
-            let mut world = self.clone();
-            change(&mut world);
-            if world != *self {
-                worlds.push(world);
-            }
-        };
-        for index in 0..self.programs.len() {
-            add(&|world| {
-                world.programs.remove(index);
-            });
-        }
-        add(&|world| world.faults = Faults::default());
-        for silence in FAULTS {
-            add(&|world| *silence(&mut world.faults) = 0);
-        }
-        for part in [2, 3, 4, 10] {
-            add(&|world| world.end_ns -= world.end_ns / part / MS * MS);
-        }
-        if self.capacities.len() > 1 {
-            add(&|world| {
-                world.capacities.pop();
-                world.threads_per_core = 1;
-                world.packages = 1;
-                for program in &mut world.programs {
-                    program.bound_to = program.bound_to.filter(|&cpu| cpu < world.capacities.len());
-                }
-            });
-        }
-        add(&|world| world.threads_per_core = 1);
-        add(&|world| world.packages = 1);
-        add(&|world| world.mode = Mode::Near);
-        add(&|world| world.pairing = PairingBy::Off);
-        add(&|world| world.capacities.fill(1024));
-        for index in 0..self.programs.len() {
-            add(&|world| world.programs[index].threads = (world.programs[index].threads / 2).max(1));
-            add(&|world| world.programs[index].threads = (world.programs[index].threads - 1).max(1));
-            add(&|world| world.programs[index].bound_to = None);
-            add(&|world| world.programs[index].weight = 100);
-            add(&|world| world.programs[index].wait = Wait::Passive);
-            add(&|world| world.programs[index].memory = Memory::default());
-        }
-        worlds
-    }
-}
-
-/// What of the faults can be left out.
-const FAULTS: [fn(&mut Faults) -> &mut u64; 7] = [
-    |faults| &mut faults.storm_every_ns,
-    |faults| &mut faults.hotplug_every_ns,
-    |faults| &mut faults.affinity_every_ns,
-    |faults| &mut faults.speed_every_ns,
-    |faults| &mut faults.lost_sample_in,
-    |faults| &mut faults.late_kick_ns,
-    |faults| &mut faults.timer_jitter_ns,
-];
-
-impl SmallProgram {
-    /// Of at most so many threads.
-    fn draw(dice: &mut Dice, most: u64, nr_cpus: usize) -> Self {
-        let ratios = [
-            (1.0, 1.0),
-            (4.0, 1.0),
-            (1.0, 4.0),
-            (f64::INFINITY, 1.0),
-            (1.0, f64::INFINITY),
-        ];
-        let (parallel, serial) = ratios[dice.below(5) as usize];
-        Self {
-            ratio: Ratio::new(parallel, serial).expect("one of the five"),
-            phase_units: 50 << dice.below(8),
-            threads: 1 + dice.below(most.min(5)) as usize,
-            weight: [100, 100, 33, 305][dice.below(4) as usize],
-            bound_to: dice.one_in(5).then(|| dice.below(nr_cpus as u64) as usize),
-            wait: if dice.one_in(4) {
-                Wait::Active
-            } else {
-                Wait::Passive
+                true => 375 * MS,
+                false => Ns::MAX,
             },
-            memory: Memory::default(),
-            seed: dice.below(1 << 32),
         }
     }
 }
@@ -333,12 +223,6 @@ fn draw_faults(dice: &mut Dice, end_ns: Ns) -> Faults {
     }
 }
 
-/// What was wrong, without what differs from world to world.
-fn kind_of(wrong: &str) -> String {
-    let first = wrong.lines().next().unwrap_or_default();
-    first.chars().filter(|sign| !sign.is_ascii_digit()).collect()
-}
-
 fn message_of(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
@@ -349,15 +233,11 @@ fn message_of(panic: &(dyn Any + Send)) -> &str {
 
 impl fmt::Display for SmallWorld {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pairing = match self.pairing {
-            PairingBy::Off => String::new(),
-            by => format!(", pairing by {by:?}"),
-        };
         writeln!(
             f,
-            "{} ({:?}{pairing}) on CPUs of capacity {:?}, {} a core, {} packages, {} MIPS, {} ms, boosts and lags of 1/{}",
+            "{} ({}) on CPUs of capacity {:?}, {} a core, {} packages, {} MIPS, {} ms, boosts and lags of 1/{}",
             self.scheduler.name(),
-            self.mode,
+            self.flags,
             self.capacities,
             self.threads_per_core,
             self.packages,
@@ -366,30 +246,7 @@ impl fmt::Display for SmallWorld {
             self.haste
         )?;
         for program in &self.programs {
-            let wait = match program.wait {
-                Wait::Active => ", spinning",
-                Wait::Passive => "",
-            };
-            let bound = program
-                .bound_to
-                .map_or_else(String::new, |cpu| format!(", bound to CPU {cpu}"));
-            let memory = match program.memory.accesses_per_us {
-                0 => String::new(),
-                accesses => format!(
-                    ", {} KiB {} read {accesses} times a us",
-                    program.memory.working_set_bytes >> 10,
-                    if program.memory.is_shared {
-                        "of all"
-                    } else {
-                        "of each"
-                    }
-                ),
-            };
-            writeln!(
-                f,
-                "  a program of {} threads, {}, phases of {} us, weight {}{wait}{bound}{memory}, seed {}",
-                program.threads, program.ratio, program.phase_units, program.weight, program.seed
-            )?;
+            writeln!(f, "  {program}")?;
         }
         let faults = &self.faults;
         let rates = [
