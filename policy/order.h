@@ -32,6 +32,9 @@
 /* By how much a task may be behind or ahead however many wait: 10 ms. */
 #define TW_SPAN_LEAST_NS (10ULL * 1000 * 1000)
 
+/* Who is owed so many turns of serial tasks does not wait for the end of one. */
+#define TW_TURNS_OWED 2
+
 enum tw_class {
 	/* A kernel thread bound to its CPU: others depend on it, it runs briefly, it goes at once. */
 	TW_CLASS_KERNEL = 0,
@@ -49,6 +52,8 @@ struct tw_tunables {
 	u64 rotate_ns;
 	/* How far ahead of its vtime a serial task is placed. */
 	u64 serial_boost_ns;
+	/* How long a serial task has a CPU before it makes way for another serial one. */
+	u64 serial_turn_ns;
 	/* The same for the tasks of the senior parallel program. */
 	u64 senior_boost_ns;
 	/* How long a program is the senior one while others compete. */
@@ -66,6 +71,8 @@ struct tw_tunables {
 /* A task as the ordering sees it. */
 struct tw_task {
 	u64 vtime;
+	/* How long ago it came to the CPU on which it runs; nothing goes by it while it waits. */
+	u64 here_ns;
 	enum tw_class class;
 	/* Tasks that wait in the queue of its CPU. */
 	u32 nr_waiting;
@@ -262,6 +269,14 @@ static inline u64 tw_slice(bool others_wait, const struct tw_tunables *tun)
 	return others_wait || tun->slice_ns > TW_SLICE_ALONE_NS ? tun->slice_ns : TW_SLICE_ALONE_NS;
 }
 
+/* What a task of this class gets that waited: a serial one a turn, of which it would be given the rest later.
+ */
+static inline u64 tw_slice_of(enum tw_class class, const struct tw_tunables *tun)
+{
+	return class == TW_CLASS_SERIAL && tun->serial_turn_ns > tun->slice_ns ? tun->serial_turn_ns :
+										 tun->slice_ns;
+}
+
 /*
  * How long a task of this weight goes on that was compared with the best of those that wait, which is due in
  * due_ns of its vtime (tw_due_in()): until about then, unless the timer finds somebody who is due sooner. A
@@ -307,6 +322,15 @@ static inline bool tw_may_preempt(enum tw_class class)
 }
 
 /*
+ * Whether a task of this class may take the CPU of a running one of that class at all. One that did not wake
+ * up had a turn, and made way for the best that waits: it takes none from its kind.
+ */
+static inline bool tw_may_take(enum tw_class class, enum tw_class running, bool wakes)
+{
+	return running > class || (wakes && running == class);
+}
+
+/*
  * How many CPUs a waking task of this class looks at for one to take over. A serial task is worth a
  * search, of bounded length; the senior program's look at their own CPU, and rotate onto others.
  */
@@ -317,16 +341,51 @@ static inline u32 tw_victim_scan(enum tw_class class, u32 nr_cpus)
 	return nr_cpus < TW_VICTIM_SCAN ? nr_cpus : TW_VICTIM_SCAN;
 }
 
+static inline bool tw_are_serial(const struct tw_task *task, const struct tw_task *other)
+{
+	return task->class == TW_CLASS_SERIAL && other->class == TW_CLASS_SERIAL;
+}
+
+/*
+ * What is left of the turn of a task that is so far ahead of one that waits. Serial tasks meet at no barrier
+ * and gain nothing from small steps: who just came is left to run for a turn, as EEVDF's does for a slice
+ * (RUN_TO_PARITY, kernel/sched/fair.c), or clients and servers that keep waking each other would switch at
+ * each wake-up. Who is owed more than others ever are, because it mostly sleeps, need not wait for that.
+ */
+static inline u64 tw_turn_left(const struct tw_task *running, const struct tw_task *waiting, s64 ahead,
+			       const struct tw_tunables *tun)
+{
+	if (!tw_are_serial(running, waiting) || running->here_ns >= tun->serial_turn_ns ||
+	    ahead > (s64)(TW_TURNS_OWED * tun->serial_turn_ns))
+		return 0;
+	return tun->serial_turn_ns - running->here_ns;
+}
+
 /*
  * For how long a task may go on before it makes way for the best that waits: until that comes before it
- * by a step of the rotation. In vtime, which is time for a nice-0 task on the fastest CPU; 0: it is due.
+ * by a step of the rotation, and until its turn is over. In vtime, which is time for a nice-0 task on the
+ * fastest CPU; 0: it is due.
  */
 static inline u64 tw_due_in(const struct tw_task *running, const struct tw_task *waiting,
 			    const struct tw_tunables *tun)
 {
-	s64 left = (s64)tun->rotate_ns - tw_ahead(running, waiting, tun);
+	s64 ahead = tw_ahead(running, waiting, tun), left = (s64)tun->rotate_ns - ahead;
+	u64 turn_ns = tw_turn_left(running, waiting, ahead, tun), due_ns = left < 0 ? 0 : (u64)left + 1;
 
-	return left < 0 ? 0 : (u64)left + 1;
+	return due_ns > turn_ns ? due_ns : turn_ns;
+}
+
+/*
+ * In how long to look again at a running task beside a waiting one that is due in so long, or has just been
+ * given its CPU: not in less than a step, or than a turn of serial tasks, whose turns then end together.
+ */
+static inline u64 tw_look_in(const struct tw_task *running, const struct tw_task *waiting, u64 due_ns,
+			     const struct tw_tunables *tun)
+{
+	u64 turn_ns = tw_are_serial(running, waiting) ? tun->serial_turn_ns : 0;
+	u64 step_ns = turn_ns > tun->rotate_ns ? turn_ns : tun->rotate_ns;
+
+	return due_ns > step_ns ? due_ns : step_ns;
 }
 
 /*

@@ -86,14 +86,17 @@ mod ffi {
             tun: &Tunables,
         ) -> u64;
         pub safe fn tw_native_slice(others_wait: u32, tun: &Tunables) -> u64;
+        pub safe fn tw_native_slice_of(class: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_slice_beside(due_ns: u64, weight: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_boost(boost_ns: u64, nr_waiting: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_key(task: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_goes_first(task: &Task, other: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_may_preempt(class: u32) -> u32;
+        pub safe fn tw_native_may_take(class: u32, running: u32, wakes: u32) -> u32;
         pub safe fn tw_native_victim_scan(class: u32, nr_cpus: u32) -> u32;
         pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_due_in(running: &Task, waiting: &Task, tun: &Tunables) -> u64;
+        pub safe fn tw_native_look_in(running: &Task, waiting: &Task, due_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_vtime_across(vtime: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_yields(running: &Task, waiting: &Task, tun: &Tunables) -> u32;
     }
@@ -383,6 +386,8 @@ impl TryFrom<u64> for Class {
 pub struct Task {
     /// Weighted run time, in nanoseconds; wraps.
     pub vtime: u64,
+    /// How long ago it came to the CPU on which it runs, in nanoseconds.
+    pub here_ns: u64,
     /// Its class.
     pub class: Class,
     /// Tasks that wait in the queue of its CPU.
@@ -441,7 +446,9 @@ pub struct Tunables {
     pub rotate_ns: u64,
     /// How far ahead of its vtime a serial task is placed.
     pub serial_boost_ns: u64,
-    /// The same for a task of the senior parallel program.
+    /// How long a serial task has a CPU before it makes way for another serial one.
+    pub serial_turn_ns: u64,
+    /// How far ahead of its vtime a task of the senior parallel program is placed.
     pub senior_boost_ns: u64,
     /// How long a program is the senior one while others compete.
     pub senior_turn_ns: u64,
@@ -510,6 +517,11 @@ impl Tunables {
         ffi::tw_native_slice(u32::from(others_wait), self)
     }
 
+    /// How long a task of this class runs that waited, before those who wait then are considered, in nanoseconds.
+    pub fn slice_of(&self, class: Class) -> u64 {
+        ffi::tw_native_slice_of(class as u32, self)
+    }
+
     /// How long a task of this weight goes on beside waiting ones, the best of which is due in `due_ns` of its vtime, in
     /// nanoseconds.
     pub fn slice_beside(&self, due_ns: u64, weight: u32) -> u64 {
@@ -519,6 +531,11 @@ impl Tunables {
     /// For how many nanoseconds of vtime a task may go on beside a waiting one.
     pub fn due_in(&self, running: &Task, waiting: &Task) -> u64 {
         ffi::tw_native_due_in(running, waiting, self)
+    }
+
+    /// In how many nanoseconds to look again at a running task beside a waiting one that is due in so many.
+    pub fn look_in(&self, running: &Task, waiting: &Task, due_ns: u64) -> u64 {
+        ffi::tw_native_look_in(running, waiting, due_ns, self)
     }
 
     /// The vtime of a task that waits behind another last-level cache, for CPUs of this one to go by.
@@ -535,6 +552,11 @@ impl Tunables {
 /// Whether a task of this class ever takes the CPU of a running one.
 pub fn may_preempt(class: Class) -> bool {
     ffi::tw_native_may_preempt(class as u32) != 0
+}
+
+/// Whether a task of this class, that woke up or not, may take the CPU of a running one of that class at all.
+pub fn may_take(class: Class, running: Class, wakes: bool) -> bool {
+    ffi::tw_native_may_take(class as u32, running as u32, u32::from(wakes)) != 0
 }
 
 /// At how many CPUs a waking task of this class looks for one to take over.

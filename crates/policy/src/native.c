@@ -10,8 +10,8 @@
 #include "../../../policy/spread.h"
 
 _Static_assert(sizeof(struct tw_group) == 16, "crates/policy/src/lib.rs has the same layout");
-_Static_assert(sizeof(struct tw_tunables) == 64, "crates/policy/src/lib.rs has the same layout");
-_Static_assert(sizeof(struct tw_task) == 16, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_tunables) == 72, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_task) == 24, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_run) == 32, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_seat) == 5, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_spot) == 16, "crates/policy/src/lib.rs has the same layout");
@@ -268,6 +268,11 @@ u64 tw_native_slice(u32 others_wait, const struct tw_tunables *tun)
 	return tw_slice(others_wait, tun);
 }
 
+u64 tw_native_slice_of(u32 class, const struct tw_tunables *tun)
+{
+	return tw_slice_of(class, tun);
+}
+
 u64 tw_native_slice_beside(u64 due_ns, u32 weight, const struct tw_tunables *tun)
 {
 	return tw_slice_beside(due_ns, weight, tun);
@@ -294,6 +299,11 @@ u32 tw_native_may_preempt(u32 class)
 	return tw_may_preempt(class);
 }
 
+u32 tw_native_may_take(u32 class, u32 running, u32 wakes)
+{
+	return tw_may_take(class, running, wakes);
+}
+
 u32 tw_native_victim_scan(u32 class, u32 nr_cpus)
 {
 	return tw_victim_scan(class, nr_cpus);
@@ -309,6 +319,12 @@ u64 tw_native_due_in(const struct tw_task *running, const struct tw_task *waitin
 		     const struct tw_tunables *tun)
 {
 	return tw_due_in(running, waiting, tun);
+}
+
+u64 tw_native_look_in(const struct tw_task *running, const struct tw_task *waiting, u64 due_ns,
+		      const struct tw_tunables *tun)
+{
+	return tw_look_in(running, waiting, due_ns, tun);
 }
 
 u64 tw_native_vtime_across(u64 vtime, const struct tw_tunables *tun)

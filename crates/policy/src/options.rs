@@ -32,6 +32,10 @@ pub struct TunableOptions {
     /// How far ahead of other tasks a serial task is placed, in microseconds; less where many wait
     #[arg(long, default_value_t = USUAL.serial_boost_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(0..=400_000))]
     pub serial_boost_us: u64,
+
+    /// How long a serial task has a CPU before another serial one takes it, in microseconds
+    #[arg(long, default_value_t = USUAL.serial_turn_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(0..=1_000_000))]
+    pub serial_turn_us: u64,
 }
 
 const USUAL: TunableOptions = TunableOptions {
@@ -41,6 +45,7 @@ const USUAL: TunableOptions = TunableOptions {
     senior_boost_us: 100_000,
     senior_turn_us: 75_000,
     serial_boost_us: 200_000,
+    serial_turn_us: 3_000,
 };
 
 /// How far vtimes may lie apart, in senior boosts: juniors fall behind by one, and a few programs may share a CPU.
@@ -66,6 +71,7 @@ impl TunableOptions {
             slice_ns: self.slice_us * 1000,
             rotate_ns: self.rotate_us * 1000,
             serial_boost_ns: self.serial_boost_us * 1000,
+            serial_turn_ns: self.serial_turn_us * 1000,
             senior_boost_ns,
             senior_turn_ns: self.senior_turn_us * 1000,
             vtime_window_ns: WINDOW_NS,

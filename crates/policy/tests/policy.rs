@@ -20,7 +20,7 @@ fn tunables() -> Tunables {
     }
 }
 
-/// A task that nobody waits beside.
+/// A task that nobody waits beside, and whose turn has been over for long.
 fn task(class: Class, vtime: u64) -> Task {
     task_among(0, class, vtime)
 }
@@ -28,6 +28,7 @@ fn task(class: Class, vtime: u64) -> Task {
 fn task_among(nr_waiting: u32, class: Class, vtime: u64) -> Task {
     Task {
         vtime,
+        here_ns: 1000 * MS,
         class,
         nr_waiting,
     }
@@ -303,13 +304,64 @@ fn the_cpu_that_a_task_left_is_first_among_equals() {
 }
 
 #[test]
+fn a_serial_task_has_a_turn_beside_other_serial_ones() {
+    let tun = tunables();
+    let waiting = |class| task(class, 0);
+    let running = |class, here_ns| Task {
+        here_ns,
+        ..task(class, tunables().rotate_ns + 1)
+    };
+    let turn = tun.serial_turn_ns;
+    for (here_ns, left) in [(0, turn), (turn - 1, 1), (turn, 0), (u64::MAX, 0)] {
+        let (running, waiting) = (running(Class::Serial, here_ns), waiting(Class::Serial));
+        assert_eq!(tun.due_in(&running, &waiting), left);
+        assert_eq!(tun.yields(&running, &waiting), left == 0);
+        assert_eq!(tun.preempts(&waiting, &running), left == 0);
+    }
+    // Who is owed two turns has one at once.
+    let ahead = |vtime| Task {
+        here_ns: 0,
+        ..task(Class::Serial, vtime)
+    };
+    assert!(!tun.preempts(&waiting(Class::Serial), &ahead(2 * turn)));
+    assert!(tun.preempts(&waiting(Class::Serial), &ahead(2 * turn + 1)));
+    assert_eq!(tun.slice_of(Class::Serial), turn);
+    assert_eq!(tun.slice_of(Class::Parallel), tun.slice_ns);
+    let both = |class, due_ns| tun.look_in(&task(class, 0), &task(Class::Serial, 0), due_ns);
+    assert_eq!(
+        (both(Class::Serial, 0), both(Class::Serial, 2 * turn)),
+        (turn, 2 * turn)
+    );
+    assert_eq!(
+        (both(Class::Parallel, 0), both(Class::Parallel, turn)),
+        (tun.rotate_ns, turn)
+    );
+    // Who made way for another takes its CPU from none of its kind.
+    let may_take = |of, wakes| threadwise_policy::may_take(Class::Serial, of, wakes);
+    assert!(may_take(Class::Serial, true) && !may_take(Class::Serial, false));
+    assert!(
+        may_take(Class::Parallel, true) && may_take(Class::Parallel, false) && !may_take(Class::Kernel, true)
+    );
+    // Who is ahead by less than a step of the rotation goes on after its turn too.
+    assert_eq!(
+        tun.due_in(&task(Class::Serial, 0), &waiting(Class::Serial)),
+        tun.rotate_ns + 1
+    );
+    // It is for serial tasks beside each other only.
+    let came = |class| Task {
+        here_ns: 0,
+        ..task(class, 500 * MS)
+    };
+    assert!(tun.preempts(&waiting(Class::Kernel), &came(Class::Serial)));
+    assert!(tun.preempts(&waiting(Class::Serial), &came(Class::Parallel)));
+    assert!(tun.yields(&came(Class::Parallel), &waiting(Class::Parallel)));
+    assert!(tun.yields(&came(Class::Serial), &waiting(Class::Parallel)));
+}
+
+#[test]
 fn parallel_tasks_take_turns_on_a_fast_cpu() {
     let tun = Tunables::default();
-    let at = |vtime, class| Task {
-        vtime,
-        class,
-        nr_waiting: 0,
-    };
+    let at = |vtime, class| task(class, vtime);
     let (behind, ahead) = (10 * MS, 10 * MS + tun.rotate_ns + 1);
     for class in [Class::Parallel, Class::Senior] {
         assert!(tun.takes_turn(&at(behind, class), &at(ahead, class), -1000));
@@ -331,11 +383,7 @@ fn parallel_tasks_take_turns_on_a_fast_cpu() {
 #[test]
 fn serial_tasks_take_turns_on_the_fast_cpu() {
     let tun = turns_of_80_ms();
-    let serial = Task {
-        vtime: 0,
-        class: Class::Serial,
-        nr_waiting: 0,
-    };
+    let serial = task(Class::Serial, 0);
     let (programs, mut work, mut nr_exchanges) = ([group(0), group(7 * MS)], [0, 0], 0);
     let mut fast = 0;
     for _ in 0..1000 {

@@ -90,6 +90,7 @@ fn tell_tunables(told: &mut types::tw_tunables, options: &Options) {
     told.slice_ns = tunables.slice_ns;
     told.rotate_ns = tunables.rotate_ns;
     told.senior_boost_ns = tunables.senior_boost_ns;
+    told.serial_turn_ns = tunables.serial_turn_ns;
     told.senior_turn_ns = tunables.senior_turn_ns;
     told.serial_boost_ns = tunables.serial_boost_ns;
     told.vtime_window_ns = tunables.vtime_window_ns;

@@ -32,6 +32,7 @@ impl Recorder {
             "rotate_ns": tunables.rotate_ns,
             "serial_boost_ns": tunables.serial_boost_ns,
             "senior_boost_ns": tunables.senior_boost_ns,
+            "serial_turn_ns": tunables.serial_turn_ns,
             "senior_turn_ns": tunables.senior_turn_ns,
             "vtime_window_ns": tunables.vtime_window_ns,
             "vtime_lag_ns": tunables.vtime_lag_ns,

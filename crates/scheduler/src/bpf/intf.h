@@ -119,7 +119,7 @@ enum tw_decision_kind {
 	TW_DECISION_CLASS,
 	/* tw_vtime_advance: vtime, the six of tw_run, now, class. */
 	TW_DECISION_ADVANCE,
-	/* tw_key: the three of tw_task. */
+	/* tw_key: the four of tw_task. */
 	TW_DECISION_KEY,
 	/* tw_goes_first: two tasks. */
 	TW_DECISION_GOES_FIRST,

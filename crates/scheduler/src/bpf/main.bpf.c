@@ -116,20 +116,25 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
  * The CPU whose running task a serial task takes over, or -1. The one that it ran on before comes
  * first: its cache is warm, and mostly it is the answer. Tasks that could go nowhere else come last.
  */
-static s32 find_victim(struct task_struct *p, const struct tw_task *waking, s32 prev_cpu)
+static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool wakes, s32 prev_cpu)
 {
-	u32 i, nr = tw_victim_scan(waking->class, p->nr_cpus_allowed == 1 ? 1 : nr_cpus);
+	u32 i, nr = tw_victim_scan(task->class, p->nr_cpus_allowed > 1 && may_move(p) ? nr_cpus : 1);
 	u64 now = scx_bpf_now();
 	s32 bound = -1;
 
 	bpf_for(i, 0, nr) {
 		s32 cpu = (prev_cpu + i) % nr_cpus;
 		bool only_here = false;
-		struct tw_task task;
+		struct task_struct *running;
+		struct tw_task there;
 
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
-		if (!look_at_running(cpu, now, &task, &only_here) || !preempts(waking, &task))
+		/* To look at its class is cheap. */
+		running = running_on(cpu);
+		if (!running || !tw_may_take(task->class, class_of(running), wakes))
+			continue;
+		if (!look_at_running(cpu, now, &there, &only_here) || !preempts(task, &there))
 			continue;
 		if (!only_here)
 			return cpu;
@@ -137,6 +142,32 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *waking, s32 
 			bound = cpu;
 	}
 	return bound;
+}
+
+/*
+ * Sends a task that goes before others to an idle CPU or to that of another task. Who wakes up was offered
+ * the idle ones; who lost its CPU, or has to leave it, was not. False if there is none for it.
+ */
+static bool insert_first(struct task_struct *p, struct cpu_ctx *cctx, const struct tw_task *task,
+			 u64 enq_flags)
+{
+	bool wakes = enq_flags & SCX_ENQ_WAKEUP;
+	s32 victim, idle = -1;
+
+	if (!wakes && p->nr_cpus_allowed > 1 && may_move(p))
+		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (idle >= 0) {
+		insert_on(p, idle, false, enq_flags);
+		return true;
+	}
+	victim = find_victim(p, task, wakes, scx_bpf_task_cpu(p));
+	if (victim < 0)
+		return false;
+	count(cctx, task->class == TW_CLASS_SERIAL ? TW_STAT_SERIAL_PREEMPTIONS : TW_STAT_SENIOR_PREEMPTIONS);
+	note_boost(p, task->class, false, true);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | victim, tunables.slice_ns,
+			   enq_flags | SCX_ENQ_PREEMPT | SCX_ENQ_IMMED);
+	return true;
 }
 
 /*
@@ -173,7 +204,7 @@ static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
 void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	bool taken, direct, wakes = enq_flags & SCX_ENQ_WAKEUP;
-	s32 cpu = scx_bpf_task_cpu(p), victim, better, slower, slot = held_as(p);
+	s32 cpu = scx_bpf_task_cpu(p), better, slower, slot = held_as(p);
 	struct cpu_ctx *cctx;
 	struct task_ctx *tctx;
 	struct tw_task task;
@@ -233,21 +264,14 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 		}
 	}
 	if (tw_may_preempt(task.class) && direct) {
-		victim = find_victim(p, &task, cpu);
-		if (victim >= 0) {
-			count(cctx, task.class == TW_CLASS_SERIAL ? TW_STAT_SERIAL_PREEMPTIONS :
-								    TW_STAT_SENIOR_PREEMPTIONS);
-			note_boost(p, task.class, false, true);
-			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | victim, tunables.slice_ns,
-					   enq_flags | SCX_ENQ_PREEMPT | SCX_ENQ_IMMED);
+		if (insert_first(p, cctx, &task, enq_flags))
 			return;
-		}
 		if (task.class == TW_CLASS_SERIAL)
 			count(cctx, TW_STAT_SERIAL_QUEUED);
 	}
 	count(cctx, TW_STAT_QUEUED);
 	key = key_of(&task);
-	scx_bpf_dsq_insert_vtime(p, cpu, tunables.slice_ns, key, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, cpu, tw_slice_of(task.class, tun()), key, enq_flags);
 	mark_queued(cpu);
 	arm_rotation(key);
 	/* A CPU may have gone idle since select_cpu() looked. The kernel has its own look after this. */

@@ -81,17 +81,16 @@ __noinline int kick_if_due(s32 cpu, u64 now)
 	if (!rotation_state.bound && is_across(cpu, rotation_state.queue))
 		waiting.vtime = tw_vtime_across(waiting.vtime, tun());
 	in_ns = due_in(&task, &waiting);
-	if (in_ns && !makes_room(&task, bound, rotation_state.bound)) {
-		if (in_ns < rotation_state.in_ns)
-			rotation_state.in_ns = in_ns;
+	if (in_ns && makes_room(&task, bound, rotation_state.bound))
+		in_ns = 0;
+	if (!in_ns && !rotation_state.kicks)
 		return 0;
-	}
-	if (rotation_state.kicks) {
-		rotation_state.kicks--;
-		/* Who makes way waits then, and others are due beside it in a step. */
-		rotation_state.in_ns = tw_least(rotation_state.in_ns, tunables.rotate_ns);
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-	}
+	/* Who makes way waits then, and others are due beside it in a step. */
+	rotation_state.in_ns = tw_least(rotation_state.in_ns, tw_look_in(&task, &waiting, in_ns, tun()));
+	if (in_ns)
+		return 0;
+	rotation_state.kicks--;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	return 0;
 }
 

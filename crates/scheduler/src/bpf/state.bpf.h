@@ -57,7 +57,7 @@ struct {
 	} while (0)
 
 /* A task among the arguments of a decision. */
-#define task_in(task) (task)->vtime, (task)->class, (task)->nr_waiting
+#define task_in(task) (task)->vtime, (task)->here_ns, (task)->class, (task)->nr_waiting
 
 /*
  * The thread groups, indexed by tgid: nothing to allocate, nothing to leak, one bounds check.
@@ -370,6 +370,14 @@ static void find_origin(const struct task_struct *p, const struct task_ctx *tctx
 	run->before_ns = ran_ns - run->since_ns;
 }
 
+/* How long ago a task came to the CPU on which it runs, which may be another with its own clock. */
+static u64 here_ns(const struct task_struct *p)
+{
+	s64 ago_ns = (s64)(scx_bpf_now() - tw_read(&p->sched_info.last_arrival));
+
+	return ago_ns > 0 ? (u64)ago_ns : 0;
+}
+
 /*
  * What a task is, and its vtime up to date with the `ahead_ns` that the kernel's own accounting lacks.
  */
@@ -394,6 +402,7 @@ static void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahea
 		vtime = tw_unstamp(group->base, now);
 	task->class = class_beside(p, group ? tw_read(&group->nr_ready) : 0);
 	task->nr_waiting = run.nr_waiting;
+	task->here_ns = task->class == TW_CLASS_SERIAL && !waking ? here_ns(p) : 0;
 	task->vtime = tw_vtime_advance(vtime, &run, now, task->class, tun());
 	record(TW_DECISION_ADVANCE, task->vtime, vtime, run.before_ns, run.since_ns, run.weight, run.capacity,
 	       run.nr_waiting, run.origin, now, task->class);
@@ -464,6 +473,7 @@ static bool look_at_charged(struct task_struct *p, s32 cpu, struct tw_task *task
 	task->vtime = tw_read(&tctx->vtime);
 	task->class = class_of(p);
 	task->nr_waiting = nr_waiting_at(cpu);
+	task->here_ns = 0;
 	starve(p, task);
 	return true;
 }

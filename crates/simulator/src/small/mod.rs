@@ -180,6 +180,7 @@ impl SmallWorld {
         Tunables {
             serial_boost_ns: usual.serial_boost_ns / self.haste,
             senior_boost_ns: usual.senior_boost_ns / self.haste,
+            serial_turn_ns: usual.serial_turn_ns / self.haste,
             senior_turn_ns: usual.senior_turn_ns / self.haste,
             vtime_lag_ns: usual.vtime_lag_ns / self.haste,
             ..usual

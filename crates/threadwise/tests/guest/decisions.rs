@@ -33,8 +33,9 @@ fn seniority_is_handed_on_after_a_turn() {
 fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
     let task = |at: usize| Task {
         vtime: input[at],
-        class: Class::try_from(input[at + 1]).unwrap(),
-        nr_waiting: input[at + 2] as u32,
+        here_ns: input[at + 1],
+        class: Class::try_from(input[at + 2]).unwrap(),
+        nr_waiting: input[at + 3] as u32,
     };
     match function {
         "tw_class_of" => tunables.class_of(input[0] as u32, input[1] != 0, input[2] != 0) as u64,
@@ -51,12 +52,12 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
             tunables.vtime_advance(input[0], &run, input[7], class)
         }
         "tw_key" => tunables.key(&task(0)),
-        "tw_goes_first" => u64::from(tunables.goes_first(&task(0), &task(3))),
-        "tw_preempts" => u64::from(tunables.preempts(&task(0), &task(3))),
-        "tw_due_in" => tunables.due_in(&task(0), &task(3)),
+        "tw_goes_first" => u64::from(tunables.goes_first(&task(0), &task(4))),
+        "tw_preempts" => u64::from(tunables.preempts(&task(0), &task(4))),
+        "tw_due_in" => tunables.due_in(&task(0), &task(4)),
         "tw_slice_beside" => tunables.slice_beside(input[0], input[1] as u32),
-        "tw_makes_room" => u64::from(makes_room(&task(0), input[3] != 0, input[4] != 0)),
-        "tw_clock" => tunables.clock(input[0], &task(1), input[4] != 0),
+        "tw_makes_room" => u64::from(makes_room(&task(0), input[4] != 0, input[5] != 0)),
+        "tw_clock" => tunables.clock(input[0], &task(1), input[5] != 0),
         other => panic!("{other} is no function of the policy"),
     }
 }
@@ -85,6 +86,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         rotate_ns: setting("rotate_ns"),
         serial_boost_ns: setting("serial_boost_ns"),
         senior_boost_ns: setting("senior_boost_ns"),
+        serial_turn_ns: setting("serial_turn_ns"),
         senior_turn_ns: setting("senior_turn_ns"),
         vtime_window_ns: setting("vtime_window_ns"),
         vtime_lag_ns: setting("vtime_lag_ns"),

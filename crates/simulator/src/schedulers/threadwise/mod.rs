@@ -13,7 +13,7 @@ mod spread;
 
 use threadwise_policy::{
     AlternateBy, CAPACITY_ONE, Class, Group, Mode, Need, Origin, PairingBy, Rest, Run, Seat, Task, Tunables,
-    Waiting, faster_than_slowest, loss_of_speed, makes_room, may_preempt, phase_began, phase_ended,
+    Waiting, faster_than_slowest, loss_of_speed, makes_room, may_preempt, may_take, phase_began, phase_ended,
     victim_scan,
 };
 
@@ -231,8 +231,10 @@ impl Threadwise {
             origin,
         };
         let class = self.class_of(kernel, task);
+        let is_here = class == Class::Serial && !waking;
         Task {
             vtime: self.tun.vtime_advance(vtime, &run, self.vtime_now, class),
+            here_ns: if is_here { kernel.now - state.arrived } else { 0 },
             class,
             nr_waiting: run.nr_waiting,
         }
@@ -242,6 +244,7 @@ impl Threadwise {
     fn look_at_charged(&self, kernel: &Kernel, task: TaskIndex, cpu: CpuIndex) -> Task {
         Task {
             vtime: self.tasks[task].vtime,
+            here_ns: 0,
             class: self.class_of(kernel, task),
             nr_waiting: self.nr_waiting(kernel, cpu),
         }
@@ -358,24 +361,21 @@ impl Threadwise {
     }
 
     /// The CPU whose running task this one takes over.
-    fn find_victim(
-        &self,
-        kernel: &Kernel,
-        task: TaskIndex,
-        waking: &Task,
-        prev: CpuIndex,
-    ) -> Option<CpuIndex> {
-        let nr = kernel.cpus.len();
+    fn find_victim(&self, kernel: &Kernel, index: TaskIndex, task: &Task, wakes: bool) -> Option<CpuIndex> {
+        let (nr, prev) = (kernel.cpus.len(), kernel.tasks[index].cpu);
         let mut bound = None;
-        for step in 0..victim_scan(waking.class, nr as u32) as usize {
+        for step in 0..victim_scan(task.class, nr as u32) as usize {
             let cpu = (prev + step) % nr;
-            let Some(running) = kernel.cpus[cpu].running.filter(|_| kernel.may_run(task, cpu)) else {
+            let Some(running) = kernel.cpus[cpu].running.filter(|_| kernel.may_run(index, cpu)) else {
                 continue;
             };
+            if !may_take(task.class, self.class_of(kernel, running), wakes) {
+                continue;
+            }
             let ahead_ns = kernel.now - kernel.tasks[running].exec_start;
             if !self
                 .tun
-                .preempts(waking, &self.look_at(kernel, running, ahead_ns, false))
+                .preempts(task, &self.look_at(kernel, running, ahead_ns, false))
             {
                 continue;
             }
@@ -385,6 +385,26 @@ impl Threadwise {
             bound = bound.or(Some(cpu));
         }
         bound
+    }
+
+    /// Sends a task that goes before others to an idle CPU or to that of another task; false if there is none for it.
+    fn insert_first(&self, kernel: &mut Kernel, index: TaskIndex, task: &Task, wakes: bool) -> bool {
+        let state = &kernel.tasks[index];
+        let idle = if wakes || state.bound_to.is_some() {
+            None
+        } else {
+            kernel.claim_any_idle(index)
+        };
+        if let Some(idle) = idle {
+            kernel.insert_local(index, idle, self.free_slice(), false);
+            return true;
+        }
+        let victim = self.find_victim(kernel, index, task, wakes);
+        if let Some(victim) = victim {
+            note_boost(kernel, index, task.class, victim, (false, true));
+            kernel.insert_local(index, victim, self.tun.slice_ns, true);
+        }
+        victim.is_some()
     }
 
     fn kick_idle_for(kernel: &mut Kernel, task: TaskIndex) -> bool {
@@ -637,15 +657,11 @@ impl Scheduler for Threadwise {
                 return kernel.insert_local(index, cpu, self.tun.slice_ns, false);
             }
         }
-        if may_preempt(task.class)
-            && direct
-            && let Some(victim) = self.find_victim(kernel, index, &task, cpu)
-        {
-            note_boost(kernel, index, task.class, victim, (false, true));
-            return kernel.insert_local(index, victim, self.tun.slice_ns, true);
+        if may_preempt(task.class) && direct && self.insert_first(kernel, index, &task, why.wakeup) {
+            return;
         }
         let key = self.tun.key(&task);
-        kernel.insert_queue(index, self.queues + cpu, self.tun.slice_ns, key);
+        kernel.insert_queue(index, self.queues + cpu, self.tun.slice_of(task.class), key);
         self.marked.add(cpu);
         self.arm_rotation(kernel, key);
         if !is_bound {

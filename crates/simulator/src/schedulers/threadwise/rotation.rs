@@ -55,14 +55,17 @@ impl Threadwise {
         };
         let ahead_ns = kernel.now - kernel.tasks[running].exec_start;
         let task = self.look_at(kernel, running, ahead_ns, false);
-        let in_ns = self
-            .tun
-            .due_in(&task, &self.seen_from(kernel, cpu, waiting, queue));
-        if in_ns > 0 && !makes_room(&task, kernel.tasks[running].bound_to.is_some(), is_bound) {
-            self.rotation.in_ns = self.rotation.in_ns.min(in_ns);
-        } else if self.rotation.kicks > 0 {
+        let waiting = self.seen_from(kernel, cpu, waiting, queue);
+        let in_ns = match self.tun.due_in(&task, &waiting) {
+            _ if makes_room(&task, kernel.tasks[running].bound_to.is_some(), is_bound) => 0,
+            in_ns => in_ns,
+        };
+        if in_ns == 0 && self.rotation.kicks == 0 {
+            return;
+        }
+        self.rotation.in_ns = self.rotation.in_ns.min(self.tun.look_in(&task, &waiting, in_ns));
+        if in_ns == 0 {
             self.rotation.kicks -= 1;
-            self.rotation.in_ns = self.rotation.in_ns.min(self.tun.rotate_ns);
             kernel.kick_preempt(cpu);
         }
     }
