@@ -4,8 +4,10 @@
 mod check;
 mod load;
 mod parallel;
+mod placements;
 mod replay;
 mod rtapp;
+mod table;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -47,6 +49,13 @@ pub enum Command {
     Check(check::Options),
     Rtapp(rtapp::Options),
     Replay(replay::Options),
+    /// Simulate one of Tables 1 to 6 of thread-essence: every way to place the threads, 2 to 8 cores
+    ///
+    /// The tables are about threads that each have a place on some core: alone on it, or by turns with others. Here every such
+    /// placement runs on the simulator, at no costs, and the table's cells are the least, the mean and the greatest of what a
+    /// program gets over what it gets alone. `threadwise model table` computes the same exactly. The greatest speedup of a parallel
+    /// program in Table 6 is over all placements here; the paper has that beside serial programs.
+    Table(crate::model::table::Options),
 }
 
 /// Compare an experiment's schedulers on its synthetic programs, in a simulation of its machine.
@@ -216,6 +225,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Check(options) => return check::run(&options),
         Command::Rtapp(options) => return rtapp::run(&options),
         Command::Replay(options) => return replay::run(&options),
+        Command::Table(options) => table::run(&options)?,
     }
     Ok(ExitCode::SUCCESS)
 }

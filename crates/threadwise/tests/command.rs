@@ -32,6 +32,7 @@ fn every_command_explains_itself() {
         &["lab", "serve"],
         &["sim", "run"],
         &["sim", "check"],
+        &["sim", "table"],
         &["runs", "list"],
         &["runs", "show"],
         &["runs", "delete"],
@@ -729,6 +730,47 @@ fn worlds_are_checked_and_one_that_fails_is_found_shrunk_and_replayed() {
 
 fn in_repository(path: &str) -> String {
     format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn tables_are_simulated_placement_by_placement() {
+    let table = |arguments: &str| {
+        let arguments = format!("sim table {arguments} --format json");
+        threadwise(&arguments.split(' ').collect::<Vec<_>>())
+    };
+    for arguments in [
+        "1 --asymmetry 2",
+        "2",
+        "3 --asymmetry 8/7",
+        "4 --cores 4 --asymmetry 1.6 --apps 4",
+        "5 --cores 2 --asymmetry 2",
+        "6 --asymmetry 2 --apps 3",
+    ] {
+        let printed: serde_json::Value = serde_json::from_slice(&table(arguments).stdout).unwrap();
+        assert_eq!(printed["label"], "simulated");
+        let difference = printed["difference"].as_f64().unwrap();
+        assert!(difference < 1e-9, "{arguments}: {difference}");
+    }
+    // As the paper has it beside serial programs; beside parallel ones there is a better placement.
+    let printed: serde_json::Value =
+        serde_json::from_slice(&table("6 --cores 4 --asymmetry 2 --apps 3").stdout).unwrap();
+    let [value, computed] =
+        ["value", "computed"].map(|what| printed["rows"][1]["cells"][1][what].as_f64().unwrap());
+    assert!((value - 7.0 / 15.0).abs() < 1e-9 && (computed - 2.0 / 5.0).abs() < 1e-9);
+    for (arguments, said) in [
+        ("1 --cores 9", "give --cores 2 to 8"),
+        ("1 --asymmetry 3/2", "give 1, 8/7, 4/3, 1.6 or 2"),
+        ("1 --apps 3", "--apps is for 4 and 6"),
+        ("7", "there is no table 7"),
+    ] {
+        let output = table(arguments);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(
+            text(&output.stderr).contains(said),
+            "{arguments}: {}",
+            text(&output.stderr)
+        );
+    }
 }
 
 #[test]

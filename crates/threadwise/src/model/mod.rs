@@ -6,7 +6,7 @@ mod joint;
 mod means;
 mod options;
 mod pairs;
-mod table;
+pub mod table;
 
 use std::process::ExitCode;
 
@@ -52,7 +52,8 @@ fn name(policy: Policy) -> String {
     value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-fn lines<H: ToString>(header: &[H], rows: impl IntoIterator<Item = Vec<String>>) -> Lines {
+/// Lines with a header; numbers, in all columns but the first, are aligned to the right.
+pub fn lines<H: ToString>(header: &[H], rows: impl IntoIterator<Item = Vec<String>>) -> Lines {
     let mut table = Lines::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header(header.iter().map(ToString::to_string));

@@ -9,7 +9,7 @@ use super::lines;
 use super::options::rational;
 use crate::Format;
 
-/// Options of `threadwise model table`.
+/// Compute one of Tables 1 to 6 of thread-essence exactly.
 #[derive(clap::Args)]
 pub struct Options {
     /// The table's number, 1 to 6
@@ -17,11 +17,11 @@ pub struct Options {
 
     /// Cores of the machine, n
     #[arg(long, default_value_t = 8)]
-    cores: u32,
+    pub cores: u32,
 
     /// How many times faster one of them is, a: 1 to 2, as 1.5 or 3/2
     #[arg(long, default_value = "1", value_parser = rational)]
-    asymmetry: Rational,
+    pub asymmetry: Rational,
 
     /// Programs that run together, k: tables 4 and 6 only, where it is 2 unless given
     #[arg(long, visible_alias = "programs")]
@@ -29,20 +29,44 @@ pub struct Options {
 
     /// How to print it
     #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    pub format: Format,
+}
+
+impl Options {
+    /// The table that they ask for.
+    pub fn computed(&self) -> Result<Table> {
+        let machine = Machine::new(self.cores, self.asymmetry.clone())?;
+        let table = Table::new(self.table, &machine, self.programs())?;
+        if self.apps.is_some() && !self.is_among_many() {
+            bail!(
+                "table {} is about two programs: --apps is for 4 and 6",
+                self.table
+            );
+        }
+        Ok(table)
+    }
+
+    /// How many programs run together.
+    pub fn programs(&self) -> u32 {
+        self.apps.unwrap_or(2)
+    }
+
+    /// What the letters stand for.
+    pub fn given(&self) -> String {
+        let among = match self.is_among_many() {
+            true => format!(", k = {}", self.programs()),
+            false => String::new(),
+        };
+        format!("n = {}, a = {}{among}", self.cores, self.asymmetry)
+    }
+
+    fn is_among_many(&self) -> bool {
+        matches!(self.table, 4 | 6)
+    }
 }
 
 pub fn run(options: &Options) -> Result<()> {
-    let machine = Machine::new(options.cores, options.asymmetry.clone())?;
-    let among_many = matches!(options.table, 4 | 6);
-    let programs = options.apps.unwrap_or(2);
-    let table = Table::new(options.table, &machine, programs)?;
-    if options.apps.is_some() && !among_many {
-        bail!(
-            "table {} is about two programs: --apps is for 4 and 6",
-            options.table
-        );
-    }
+    let table = options.computed()?;
     if options.format == Format::Json {
         #[derive(Serialize)]
         struct Json<'a> {
@@ -57,19 +81,14 @@ pub fn run(options: &Options) -> Result<()> {
             schema: "threadwise.model.table/1",
             cores: options.cores,
             asymmetry: options.asymmetry.to_string(),
-            programs,
+            programs: options.programs(),
             table: &table,
         };
         println!("{}", serde_json::to_string_pretty(&json)?);
         return Ok(());
     }
     println!("Table {}: {} [computed]", table.table, table.title);
-    let among = if among_many {
-        format!(", k = {programs}")
-    } else {
-        String::new()
-    };
-    println!("n = {}, a = {}{among}", options.cores, options.asymmetry);
+    println!("{}", options.given());
     let columns = table.rows[0].cells.iter().map(|cell| cell.column);
     let header: Vec<_> = std::iter::once("case").chain(columns).collect();
     let rows = table.rows.iter().map(|row| {

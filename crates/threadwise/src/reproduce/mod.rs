@@ -173,16 +173,17 @@ fn checked(source: &Source, arguments: &[String]) -> Result<Option<(Experiment, 
         Command::Sim(sim::Command::Run(options)) => (Form::Simulated, options.experiment.file()),
         Command::Lab(lab::Command::Run(options)) => (Form::Lab, options.experiment.file()),
         Command::Place(command) if command.is_simulated() => (Form::Simulated, None),
+        Command::Sim(sim::Command::Table(_)) => (Form::Simulated, None),
         Command::Model(_) | Command::Place(_) => (Form::Computed, None),
-        _ => bail!("only sim run, lab run, model and place produce figures"),
+        _ => bail!("only sim run, sim table, lab run, model and place produce figures"),
     };
     if form != source.form {
         bail!("its figures are {}, not {}", form.name(), source.form.name());
     }
     let Some(path) = experiment else {
         return match parsed.command {
-            Command::Model(_) | Command::Place(_) => Ok(None),
-            _ => bail!("it names no experiment"),
+            Command::Sim(sim::Command::Run(_)) | Command::Lab(_) => bail!("it names no experiment"),
+            _ => Ok(None),
         };
     };
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
