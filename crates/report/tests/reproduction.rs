@@ -96,6 +96,24 @@ fn figures_are_judged_by_what_was_printed() {
 }
 
 #[test]
+fn a_share_may_be_said_to_be_some() {
+    let rows =
+        "[{ what = \"some\", printed = \"+\" }, { what = \"none\", printed = \"+\" }]\n\n[[result.figures]]";
+    let (head, tail) = PLAN.split_once("[[result.figures]]").unwrap();
+    let head = head
+        .split("rows = [")
+        .next()
+        .unwrap()
+        .replace("\"gain\"", "\"percent\"");
+    let text = format!("{head}rows = {rows}{}", tail.replace("within", "same sign"));
+    let some = outcome(&text, &[0.3, 0.0001]);
+    assert_eq!(verdicts(&some), ["same sign", "differs"]);
+    assert_eq!(some.rows[0].printed, "some");
+    let less = Plan::from_toml(&text.replace("\"+\"", "\"-\""), Path::new("p.toml"));
+    assert!(less.unwrap_err().to_string().contains("shares a +"));
+}
+
+#[test]
 fn figures_are_means_extremes_and_changes() {
     let figures = |more: &str| {
         let head = PLAN.split("rows = [").next().unwrap();
@@ -112,6 +130,7 @@ fn figures_are_means_extremes_and_changes() {
     let all = "at = \"$.rows[*].value\"\n";
     assert_eq!(figures(&format!("{all}take = \"mean\"")), Ok(50.0));
     assert_eq!(figures(&format!("{all}take = \"max\"")), Ok(90.0));
+    assert_eq!(figures(&format!("{all}take = \"sum\"")), Ok(150.0));
     assert_eq!(
         figures(&format!("{all}take = \"min\"\nminus_one = true")),
         Ok(-80.0)

@@ -109,6 +109,13 @@ fn shortened() -> String {
         if source["command"][1].as_str() == Some("table") {
             continue;
         }
+        if source["form"].as_str() == Some("measured") {
+            // A program that is there without `make build`.
+            let line = "bench ready-threads -- threadwise bench synthetic --threads 8 --duration 0.5";
+            let words: Vec<toml::Value> = line.split(' ').map(toml::Value::from).collect();
+            source.insert("command".into(), words.into());
+            continue;
+        }
         // Simulating assignments of 24 threads takes minutes.
         if is_place && name.starts_with("sim ") && name.ends_with(" 24") {
             source.insert("form".into(), "computed".into());
@@ -133,7 +140,7 @@ fn shortened() -> String {
             }
             "lab"
                 if name.starts_with("lab servers")
-                    || ["lab openmp", "lab table-8"].contains(&name.as_str()) =>
+                    || ["lab openmp", "lab table-8", "lab ready threads"].contains(&name.as_str()) =>
             {
                 unsimulated.push(name);
                 continue;
@@ -148,7 +155,7 @@ fn shortened() -> String {
         let quick = "with = ['--rounds', '2', '--seconds', '0.2']\nseconds = 9";
         source.insert("quick".into(), quick.parse::<toml::Table>().unwrap().into());
     }
-    assert_eq!(unsimulated.len(), 5);
+    assert_eq!(unsimulated.len(), 6);
     plan.to_string()
 }
 
@@ -164,7 +171,7 @@ fn every_figure_of_the_papers_is_where_it_is_said_to_be() {
         nr += figures.len();
         if figures.is_empty() {
             assert!(
-                ["table-8", "sequential", "ht-loads"].contains(&name),
+                ["fig-1", "table-8", "sequential", "ht-loads"].contains(&name),
                 "{name}: {}",
                 column["missing"]
             );

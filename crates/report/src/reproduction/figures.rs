@@ -95,6 +95,7 @@ fn taken(path: &JsonPath, json: &Value, take: Option<Take>) -> Result<Vec<f64>, 
     Ok(match take {
         None => found,
         Some(Take::Mean) => vec![found.iter().sum::<f64>() / found.len() as f64],
+        Some(Take::Sum) => vec![found.iter().sum()],
         Some(Take::Max) => vec![found.iter().copied().fold(f64::NEG_INFINITY, f64::max)],
         Some(Take::Min) => vec![found.iter().copied().fold(f64::INFINITY, f64::min)],
     })

@@ -12,7 +12,7 @@ use super::plan::{
     FigureColumn, Form, OneOrMany, Plan, Printed, PrintedRow, Reproduced, Unit, Verdict, is_sign,
 };
 
-/// A gain nearer to zero than this, in percent, is shown as 0.0 and has no sign.
+/// A gain or share nearer to zero than this, in percent, is shown as 0.0 and has no sign.
 const NO_GAIN: f64 = 0.05;
 
 /// Fewer rows have no order to speak of.
@@ -286,6 +286,7 @@ fn printed(result: &Reproduced, row: &PrintedRow) -> String {
             )
         }
         Some(Printed::Text(text)) if is_sign(text) => match text.as_str() {
+            "+" if result.unit == Unit::Percent => String::from("some"),
             "+" => String::from("more"),
             _ => String::from("less"),
         },

@@ -84,9 +84,10 @@ fn how_to_read() -> Markup {
         dl class="facts" {
             dt { "computed" } dd { "by closed forms and models" }
             dt { "simulated" } dd { "no kernel ran; a scheduler's decisions are those of its code, or of a model of it where it is not ours" }
+            dt { "measured" } dd { "on this machine, in its own kernel" }
             dt { "lab" } dd { "measured in a real kernel on an emulated machine, slower than a real one" }
             dt { "within" } dd { "what was printed, within the tolerance that docs/papers.toml gives" }
-            dt { "same sign" } dd { "a gain where the paper has one, a loss where it has one" }
+            dt { "same sign" } dd { "a gain where the paper has one, a loss where it has one, some where it has some" }
             dt { "differs" } dd { "neither; the reason stands under the table" }
         }
     }

@@ -53,6 +53,8 @@ pub enum Form {
     Computed,
     /// By the simulator.
     Simulated,
+    /// On this machine, in its own kernel.
+    Measured,
     /// In a real kernel on an emulated machine.
     Lab,
 }
@@ -63,6 +65,7 @@ impl Form {
         match self {
             Self::Computed => "computed",
             Self::Simulated => "simulated",
+            Self::Measured => "measured",
             Self::Lab => "lab",
         }
     }
@@ -168,7 +171,7 @@ pub enum Printed {
     Number(f64),
     /// From, to.
     Range([f64; 2]),
-    /// `+` or `-`: more or less, without a number; or a formula.
+    /// `+` or `-`: more or less, of shares `+` for some, without a number; or a formula.
     Text(String),
 }
 
@@ -288,6 +291,8 @@ pub enum Take {
     Max,
     /// The least.
     Min,
+    /// Their sum.
+    Sum,
 }
 
 /// What a figure is, or is claimed to be, beside what was printed: the best first.
@@ -432,8 +437,8 @@ impl Plan {
         if figure.claim == Verdict::Differs && result.why.is_empty() {
             return Err("they are said to differ: why?");
         }
-        if figure.claim == Verdict::SameSign && result.unit != Unit::Gain {
-            return Err("only gains have a sign");
+        if figure.claim == Verdict::SameSign && !matches!(result.unit, Unit::Gain | Unit::Percent) {
+            return Err("only gains and shares have a sign");
         }
         if !(0.0..=1.0).contains(&figure.share) {
             return Err("share is not within 0 and 1");
@@ -457,7 +462,8 @@ impl Reproduced {
             Some(Printed::Range(_)) => return Err(String::from("the range begins after its end")),
             Some(Printed::Text(text)) if is_sign(text) => match self.unit {
                 Unit::Gain => None,
-                _ => return Err(String::from("only gains have a sign")),
+                Unit::Percent if text == "+" => None,
+                _ => return Err(String::from("only gains have a sign, and shares a +")),
             },
             Some(Printed::Text(formula)) => Some([self.evaluate(formula)?; 2]),
             None => None,

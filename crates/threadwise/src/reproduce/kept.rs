@@ -12,7 +12,7 @@ use threadwise_report::reproduction::{Form, Output};
 use threadwise_report::store::{Printed, Store};
 use threadwise_report::{Record, State};
 
-use super::{Job, Made, failed};
+use super::{Job, Made, as_json, failed};
 
 /// Keeps what is produced.
 pub struct Keeper {
@@ -71,7 +71,7 @@ impl Keeper {
             Some(_) if !self.is_anew => self.run(job, State::Interrupted)?,
             _ => None,
         };
-        let mut words: Vec<String> = match interrupted {
+        let words: Vec<String> = match interrupted {
             Some(record) => resume(&job.arguments, record.id),
             None => job
                 .arguments
@@ -79,7 +79,7 @@ impl Keeper {
                 .map(|word| word.replace("{scratch}", &file))
                 .collect(),
         };
-        words.extend(["--format", "json"].map(String::from));
+        let mut words = as_json(&words);
         if job.experiment.is_some() {
             words.extend([String::from("--store"), self.store.path().display().to_string()]);
         }
@@ -130,7 +130,7 @@ impl Keeper {
         let listed = self.store.list()?;
         let label = match job.source.form {
             Form::Lab => "lab",
-            Form::Computed | Form::Simulated => "simulated",
+            Form::Computed | Form::Simulated | Form::Measured => "simulated",
         };
         let entries = listed.iter().rev().filter(|entry| {
             entry.state == state

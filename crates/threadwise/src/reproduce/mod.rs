@@ -26,7 +26,7 @@ use threadwise_report::reproduction::{
 };
 
 use crate::runs::StoreOptions;
-use crate::{Command, Format, lab, sim};
+use crate::{Command, Format, bench, lab, sim};
 use kept::Keeper;
 use process::{Clock, Ended};
 
@@ -155,10 +155,7 @@ fn jobs(plan: &Plan, length: Length) -> Result<Vec<Job<'_>>> {
 
 /// The experiment of a command that is sound, if it has one.
 fn checked(source: &Source, arguments: &[String]) -> Result<Option<(Experiment, String)>> {
-    let words = [String::from("threadwise")]
-        .into_iter()
-        .chain(arguments.iter().cloned());
-    let words = words.chain(["--format", "json"].map(String::from));
+    let words = [String::from("threadwise")].into_iter().chain(as_json(arguments));
     let parsed = crate::Options::try_parse_from(words).map_err(|error| {
         let said = error.to_string();
         anyhow::anyhow!(
@@ -172,22 +169,40 @@ fn checked(source: &Source, arguments: &[String]) -> Result<Option<(Experiment, 
     let (form, experiment) = match &parsed.command {
         Command::Sim(sim::Command::Run(options)) => (Form::Simulated, options.experiment.file()),
         Command::Lab(lab::Command::Run(options)) => (Form::Lab, options.experiment.file()),
+        Command::Lab(lab::Command::Exec(_)) => (Form::Lab, None),
+        Command::Bench(bench::Command::ReadyThreads(_)) => (Form::Measured, None),
         Command::Place(command) if command.is_simulated() => (Form::Simulated, None),
         Command::Sim(sim::Command::Table(_)) => (Form::Simulated, None),
         Command::Model(_) | Command::Place(_) => (Form::Computed, None),
-        _ => bail!("only sim run, sim table, lab run, model and place produce figures"),
+        _ => bail!(
+            "only sim run, sim table, lab run, lab exec, bench ready-threads, model and place produce figures"
+        ),
     };
     if form != source.form {
         bail!("its figures are {}, not {}", form.name(), source.form.name());
     }
     let Some(path) = experiment else {
         return match parsed.command {
-            Command::Sim(sim::Command::Run(_)) | Command::Lab(_) => bail!("it names no experiment"),
+            Command::Sim(sim::Command::Run(_)) | Command::Lab(lab::Command::Run(_)) => {
+                bail!("it names no experiment")
+            }
             _ => Ok(None),
         };
     };
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(Some((Experiment::from_toml(&text, path)?, text)))
+}
+
+/// The arguments with what has the command print JSON. What runs in a guest says so itself.
+fn as_json(arguments: &[String]) -> Vec<String> {
+    let mut words = arguments.to_vec();
+    let is_guests = words.iter().take(2).eq(["lab", "exec"]);
+    // What follows is another program's.
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    if !is_guests {
+        words.splice(end..end, ["--format", "json"].map(String::from));
+    }
+    words
 }
 
 fn listed(plan: &Plan, jobs: &[Job], no_lab: bool) -> String {
@@ -367,4 +382,24 @@ fn print_results(options: &Options, outcomes: &[Outcome], about: &About) -> Resu
     }
     println!("{table}\n{}", options.output.display());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::as_json;
+
+    #[test]
+    fn json_is_asked_of_our_command_not_of_what_it_runs() {
+        for (line, asked) in [
+            ("model table 1", "model table 1 --format json"),
+            (
+                "bench ready-threads -- omp-lu --seconds 2",
+                "bench ready-threads --format json -- omp-lu --seconds 2",
+            ),
+            ("lab exec -- omp-lu", "lab exec -- omp-lu"),
+        ] {
+            let words: Vec<String> = line.split(' ').map(String::from).collect();
+            assert_eq!(as_json(&words).join(" "), asked);
+        }
+    }
 }

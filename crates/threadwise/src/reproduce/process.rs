@@ -2,7 +2,9 @@
 //! A command of this program as a process of its own, and how long all of them will take.
 
 use std::cell::Cell;
+use std::ffi::OsString;
 use std::io::Read;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -84,11 +86,12 @@ impl Clock {
     }
 }
 
-/// Runs this program with these arguments, which should take about `seconds`.
+/// Runs this program with these arguments, which should take about `seconds`. Programs that stand beside it are found by name.
 pub fn run(arguments: &[String], seconds: u32, clock: &Clock, stop: &AtomicBool) -> Result<Ended> {
     let program = std::env::current_exe().context("cannot find this program's file")?;
     let mut child = Command::new(&program)
         .args(arguments)
+        .env("PATH", path_from(&program)?)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -125,6 +128,17 @@ pub fn run(arguments: &[String], seconds: u32, clock: &Clock, stop: &AtomicBool)
         ),
         (false, false) => Ended::Failed(reason(&said).unwrap_or_else(|| status.to_string()), took),
     })
+}
+
+/// PATH, with the program's folder first.
+fn path_from(program: &Path) -> Result<OsString> {
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let folders = program
+        .parent()
+        .map(Path::to_path_buf)
+        .into_iter()
+        .chain(std::env::split_paths(&others));
+    std::env::join_paths(folders).with_context(|| format!("the folder of {}", program.display()))
 }
 
 fn reader(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
