@@ -19,6 +19,8 @@ pub struct Evaluation {
     pub top1: f64,
     /// Loss of the best measured of the five that were predicted to be the best.
     pub top5: f64,
+    /// How much better the best measured of the five is than the first: what the selection phase brings (Fig. 8).
+    pub selection_gain: f64,
     /// Mean loss over the sample, in which each class of equal assignments has the same probability.
     pub naive_mean: f64,
     /// The largest loss.
@@ -68,7 +70,11 @@ fn compare(order: &[usize], predicted: &[f64], (measured, balanced): (&[f64], &[
     let balanced: Vec<f64> = balanced.iter().map(loss).collect();
     let known = |values: &[f64]| order.iter().map(|&nr| values[nr]).collect::<Vec<_>>();
     let (known_predicted, known_measured) = (known(predicted), known(measured));
-    let least = |some: &[usize]| some.iter().map(|&nr| losses[nr]).fold(f64::INFINITY, f64::min);
+    let least = |so_many: usize| {
+        let some = order.iter().take(so_many).map(|&nr| losses[nr]);
+        some.fold(f64::INFINITY, f64::min)
+    };
+    let [top1, top5] = [1, 5].map(least);
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let worst = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let errors: Vec<f64> = known_predicted
@@ -79,8 +85,9 @@ fn compare(order: &[usize], predicted: &[f64], (measured, balanced): (&[f64], &[
     Evaluation {
         nr_assignments: measured.len(),
         best,
-        top1: least(&order[..order.len().min(1)]),
-        top5: least(&order[..order.len().min(5)]),
+        top1,
+        top5,
+        selection_gain: (1.0 - top5) / (1.0 - top1) - 1.0,
         naive_mean: mean(&losses),
         naive_worst: worst(&losses),
         balanced_mean: mean(&balanced),
