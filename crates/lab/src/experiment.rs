@@ -563,7 +563,7 @@ fn name_of(variant: impl Serialize) -> String {
 
 /// Where a command's program is on the host: a path, or found on PATH, beside this program, or where `make peers` puts
 /// other schedulers.
-pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
+pub fn find_program(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|path| path.is_file());
     }

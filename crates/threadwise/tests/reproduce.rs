@@ -140,7 +140,8 @@ fn shortened() -> String {
             }
             "lab"
                 if name.starts_with("lab servers")
-                    || ["lab openmp", "lab table-8", "lab ready threads"].contains(&name.as_str()) =>
+                    || ["lab openmp", "lab table-8", "lab peers", "lab ready threads"]
+                        .contains(&name.as_str()) =>
             {
                 unsimulated.push(name);
                 continue;
@@ -155,7 +156,7 @@ fn shortened() -> String {
         let quick = "with = ['--rounds', '2', '--seconds', '0.2']\nseconds = 9";
         source.insert("quick".into(), quick.parse::<toml::Table>().unwrap().into());
     }
-    assert_eq!(unsimulated.len(), 6);
+    assert_eq!(unsimulated.len(), 7);
     plan.to_string()
 }
 
@@ -171,7 +172,7 @@ fn every_figure_of_the_papers_is_where_it_is_said_to_be() {
         nr += figures.len();
         if figures.is_empty() {
             assert!(
-                ["fig-1", "table-8", "sequential", "ht-loads"].contains(&name),
+                ["fig-1", "peers", "table-8", "sequential", "ht-loads"].contains(&name),
                 "{name}: {}",
                 column["missing"]
             );
@@ -320,6 +321,19 @@ claim = "same sign"
             "{new}: {results}"
         );
     }
+    // What needs a program that is not there is left out, which is no failure.
+    let needing = "form = \"simulated\"\nneeds = [\"sh\", \"no-such-scheduler\"]";
+    let plan = place.plan(&SMALL.replace("form = \"simulated\"", needing));
+    let (results, status) = place.results(&[&plan]);
+    assert_eq!(status, 0, "{results}");
+    let missing = results["results"][0]["columns"][0]["missing"].as_str().unwrap();
+    assert!(missing.contains("needs no-such-scheduler") && place.page().contains(missing));
+    let listed = place.reproduce(&[&plan, "--dry-run"]);
+    assert!(
+        text(&listed.stdout).starts_with("about 0 minutes"),
+        "{}",
+        text(&listed.stdout)
+    );
     // What cannot be run at all is said before anything is.
     for (old, new, said) in [
         ("\"--seconds\"", "\"--secnods\"", "unexpected argument"),

@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use comfy_table::{Table, presets};
 use serde_json::json;
-use threadwise_lab::experiment::Experiment;
+use threadwise_lab::experiment::{Experiment, find_program};
 use threadwise_lab::run::VERSION;
 use threadwise_report::host;
 use threadwise_report::page::Shown;
@@ -82,6 +82,8 @@ struct Job<'a> {
     experiment: Option<(Experiment, String)>,
     /// About how long it takes.
     seconds: u32,
+    /// Why it is not run, if it is not.
+    left_out: Option<String>,
 }
 
 /// What became of it.
@@ -103,9 +105,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let plan = Plan::from_toml(&text, &options.plan)?;
     let plan = plan.only(&options.only).map_err(anyhow::Error::msg)?;
     let length = if options.full { Length::Full } else { Length::Quick };
-    let jobs = jobs(&plan, length)?;
+    let jobs = jobs(&plan, length, options.no_lab)?;
     if options.dry_run {
-        print!("{}", listed(&plan, &jobs, options.no_lab));
+        print!("{}", listed(&plan, &jobs));
         return Ok(ExitCode::SUCCESS);
     }
     let made = produce(options, &jobs)?;
@@ -131,7 +133,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 }
 
 /// What is to be run. Every command is parsed, so that nothing is wrong hours later.
-fn jobs(plan: &Plan, length: Length) -> Result<Vec<Job<'_>>> {
+fn jobs(plan: &Plan, length: Length, no_lab: bool) -> Result<Vec<Job<'_>>> {
     let job = |source: &'_ Source| -> Option<(Vec<String>, u32)> {
         Some((source.arguments(length)?, source.effort(length)?.seconds))
     };
@@ -148,9 +150,22 @@ fn jobs(plan: &Plan, length: Length) -> Result<Vec<Job<'_>>> {
                 arguments,
                 experiment,
                 seconds,
+                left_out: left_out(source, no_lab),
             })
         })
         .collect()
+}
+
+/// Why the source is not run although the form has it.
+fn left_out(source: &Source, no_lab: bool) -> Option<String> {
+    if no_lab && source.form == Form::Lab {
+        return Some(String::from("the lab was left out (--no-lab)"));
+    }
+    let mut needs = source.needs.iter().map(String::as_str);
+    let missing = needs.find(|name| find_program(name).is_none())?;
+    Some(format!(
+        "it needs {missing}, which is not there; make peers builds other schedulers"
+    ))
 }
 
 /// The experiment of a command that is sound, if it has one.
@@ -205,8 +220,8 @@ fn as_json(arguments: &[String]) -> Vec<String> {
     words
 }
 
-fn listed(plan: &Plan, jobs: &[Job], no_lab: bool) -> String {
-    let is_run = |job: &&Job| !(no_lab && job.source.form == Form::Lab);
+fn listed(plan: &Plan, jobs: &[Job]) -> String {
+    let is_run = |job: &&Job| job.left_out.is_none();
     let mut text = String::new();
     for job in jobs.iter().filter(is_run) {
         text += &format!("{:>6} s  {}\n", job.seconds, command(&job.arguments));
@@ -235,9 +250,9 @@ fn produce<'a>(options: &Options, jobs: &[Job<'a>]) -> Result<BTreeMap<&'a str, 
             job.source.form.name(),
             job.source.name
         ));
-        let one = match options.no_lab && job.source.form == Form::Lab {
-            true => not_run("the lab was left out (--no-lab)"),
-            false => one(job, &keeper, &clock, &stop)?,
+        let one = match &job.left_out {
+            Some(why) => not_run(why),
+            None => one(job, &keeper, &clock, &stop)?,
         };
         clock.done(job.seconds);
         made.insert(job.source.name.as_str(), one);
