@@ -4,7 +4,7 @@
  * task is its vtime: the time that it ran, divided by its weight. Serial tasks, and those of the
  * senior parallel program, are boosted: their key is their vtime less a constant. The boosts are
  * bounded, and so is how far vtimes lie apart, so a waiting task's turn always comes: whoever runs
- * moves on in vtime, and is overtaken when it is ahead by more than its boost.
+ * moves on in vtime, and is overtaken when it is ahead by more than its boost, or at the end of its turn.
  *
  * All times are nanoseconds. vtime wraps; compare with tw_before() only.
  */
@@ -54,7 +54,7 @@ struct tw_tunables {
 	u64 serial_boost_ns;
 	/* How long a serial task has a CPU before it makes way for another serial one. */
 	u64 serial_turn_ns;
-	/* The same for the tasks of the senior parallel program. */
+	/* How far ahead of its vtime a task of the senior parallel program is placed. */
 	u64 senior_boost_ns;
 	/* How long a program is the senior one while others compete. */
 	u64 senior_turn_ns;
@@ -269,8 +269,7 @@ static inline u64 tw_slice(bool others_wait, const struct tw_tunables *tun)
 	return others_wait || tun->slice_ns > TW_SLICE_ALONE_NS ? tun->slice_ns : TW_SLICE_ALONE_NS;
 }
 
-/* What a task of this class gets that waited: a serial one a turn, of which it would be given the rest later.
- */
+/* What a task of this class gets that waited: a serial one all of its turn beside other serial ones. */
 static inline u64 tw_slice_of(enum tw_class class, const struct tw_tunables *tun)
 {
 	return class == TW_CLASS_SERIAL && tun->serial_turn_ns > tun->slice_ns ? tun->serial_turn_ns :
@@ -322,8 +321,8 @@ static inline bool tw_may_preempt(enum tw_class class)
 }
 
 /*
- * Whether a task of this class may take the CPU of a running one of that class at all. One that did not wake
- * up had a turn, and made way for the best that waits: it takes none from its kind.
+ * Whether a task of this class may take the CPU of a running one of that class at all. One that is neither
+ * new nor woke up had a turn and made way for the best that waits, or was moved: it takes none from its kind.
  */
 static inline bool tw_may_take(enum tw_class class, enum tw_class running, bool wakes)
 {
@@ -364,7 +363,8 @@ static inline u64 tw_turn_left(const struct tw_task *running, const struct tw_ta
 /*
  * For how long a task may go on before it makes way for the best that waits: until that comes before it
  * by a step of the rotation, and until its turn is over. In vtime, which is time for a nice-0 task on the
- * fastest CPU; 0: it is due.
+ * fastest CPU; a heavier one is looked at later by its own CPU than its turn ends, and in time by the timer.
+ * 0: it is due.
  */
 static inline u64 tw_due_in(const struct tw_task *running, const struct tw_task *waiting,
 			    const struct tw_tunables *tun)

@@ -12,11 +12,13 @@ pub struct TunableOptions {
     #[arg(long, default_value_t = USUAL.serial_threshold, value_name = "THREADS")]
     pub serial_threshold: u32,
 
-    /// How long a task runs before those who wait are considered, in microseconds; 20 ms where nobody waits
+    /// How long a task runs before those who wait are considered, in microseconds; 20 ms where nobody waits, and a turn for
+    /// a serial one that waited
     #[arg(short, long, default_value_t = USUAL.slice_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(100..=1_000_000))]
     pub slice_us: u64,
 
-    /// How far a task runs ahead of a waiting one before it yields, and how often that is looked at, at most, in microseconds
+    /// How far a task runs ahead of a waiting one before it yields, and how often that is looked at, at most, in microseconds;
+    /// serial ones have turns beside each other (--serial-turn-us)
     #[arg(long, default_value_t = USUAL.rotate_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(100..=1_000_000))]
     pub rotate_us: u64,
 
@@ -33,8 +35,9 @@ pub struct TunableOptions {
     #[arg(long, default_value_t = USUAL.serial_boost_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(0..=400_000))]
     pub serial_boost_us: u64,
 
-    /// How long a serial task has a CPU before another serial one takes it, in microseconds
-    #[arg(long, default_value_t = USUAL.serial_turn_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(0..=1_000_000))]
+    /// For how long a serial task has a CPU at least before another serial one takes it, in microseconds, unless that is owed
+    /// two such turns
+    #[arg(long, default_value_t = USUAL.serial_turn_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(0..=20_000))]
     pub serial_turn_us: u64,
 }
 

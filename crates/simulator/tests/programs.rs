@@ -417,10 +417,12 @@ fn a_replay_follows_the_chains_and_not_the_clock() {
         assert!(is_about(consumer, 5_100 * US, 50 * US), "{which:?}: {consumer}");
         assert!(is_about(ticker, 8_490 * US, 50 * US), "{which:?}: {ticker}");
         assert!(is_about(kworker, 7_090 * US, 2_100 * US), "{which:?}: {kworker}");
-        // On one CPU there are 11.2 ms of work, and it is idle during the ticker's sleeps at the most.
+        // On one CPU there are 11.2 ms of work, and it is idle during the ticker's last sleep at the most, or during all
+        // of them where each of the others has a turn of 3 ms before it.
         let ends = replay(which, ONE);
+        let idle = if which == Which::Ours { 7_490 } else { 1_490 };
         assert!(
-            (11_150 * US..18_750 * US).contains(ends.iter().max().unwrap()),
+            is_about(*ends.iter().max().unwrap(), 11_200 * US, idle * US),
             "{which:?}: {ends:?}"
         );
     }

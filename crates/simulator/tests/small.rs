@@ -3,10 +3,11 @@
 
 use std::sync::atomic::AtomicBool;
 
+use threadwise_policy::{AlternateBy, PairingBy};
 use threadwise_simulator::Memory;
-use threadwise_simulator::faults::Faults;
+use threadwise_simulator::faults::{Dice, Faults};
 use threadwise_simulator::schedulers::{Flags, How, Known};
-use threadwise_simulator::small::{SmallProgram, SmallWorld};
+use threadwise_simulator::small::{Locking, SmallProgram, SmallWorld};
 use threadwise_simulator::sweep::{Sweep, Swept};
 use threadwise_workload::synthetic::Wait;
 
@@ -43,19 +44,72 @@ fn worlds_that_failed_once_hold() {
     // Each time that a CPU came or went, a static assignment put those who waited there behind all others. And who was
     // sent to a CPU that had begun something else in the meantime stayed there, where the kernel sends it back. And a
     // CPU that round robin had woken up went before it looked.
-    for (seed, from) in [(20261123, 23_233), (20261123, 795_426), (20261123, 886_517)] {
-        let sweep = Sweep {
-            seed,
-            from,
-            nr_worlds: 1,
-            schedulers: Known::ALL.to_vec(),
-        };
-        let failed = sweep.run(&AtomicBool::new(false), &|_| ()).failed;
-        assert_eq!(
-            failed, None,
-            "threadwise sim check --seed {seed} --from {from} --worlds 1"
-        );
+    for number in [23_233, 795_426, 886_517] {
+        let world = SmallWorld::draw_plain(&mut Dice::new(20261123, number), &Known::ALL);
+        assert_eq!(world.run().err(), None, "{world}");
     }
+}
+
+#[test]
+fn who_has_to_leave_its_cpu_goes_to_an_idle_one_first() {
+    // CPU 0 went, and its task took the place of one that ran on CPU 1, at an eighth of that one's speed, beside CPU 2,
+    // which was idle.
+    let world = SmallWorld {
+        scheduler: Known::Threadwise,
+        capacities: vec![1024, 512, 512],
+        threads_per_core: 1,
+        packages: 1,
+        flags: Flags::default(),
+        mips: 19,
+        haste: 16,
+        programs: vec![SmallProgram {
+            ratio: "4:1".parse().expect("a ratio"),
+            phase_units: 800,
+            threads: 4,
+            weight: 100,
+            bound_to: None,
+            wait: Wait::Passive,
+            memory: Memory::default(),
+            seed: 741_085_920,
+            locking: None,
+        }],
+        faults: Faults {
+            seed: 1_910_411_882,
+            speed_every_ns: 13_000_000,
+            hotplug_every_ns: 4_000_000,
+            affinity_every_ns: 4_000_000,
+            storm_every_ns: 35_000_000,
+            until_ns: 375_000_000,
+            ..Faults::default()
+        },
+        end_ns: 84_000_000,
+    };
+    assert_eq!(world.run().err(), None);
+}
+
+#[test]
+fn small_worlds_have_what_they_should() {
+    let worlds: Vec<SmallWorld> = (0..5_000)
+        .map(|number| SmallWorld::draw(1, number, &[Known::Threadwise]))
+        .collect();
+    let nr = |has: fn(&&SmallWorld) -> bool| worlds.iter().filter(has).count();
+    let locking = |world: &&SmallWorld, does: fn(&Locking) -> bool| {
+        let mut locking = world
+            .programs
+            .iter()
+            .filter_map(|program| program.locking.as_ref());
+        locking.any(does)
+    };
+    assert!(
+        worlds
+            .iter()
+            .filter(|world| locking(world, |locking| locking.forks && locking.meets))
+            .count()
+            > 500
+    );
+    assert!(nr(|world| world.flags.alternate != AlternateBy::Off) > 50);
+    assert!(nr(|world| world.flags.share.len() > 1) > 50);
+    assert!(nr(|world| world.flags.pairing != PairingBy::Off && world.packages > 1) > 50);
 }
 
 #[test]

@@ -165,6 +165,27 @@ fn who_has_lost_more_goes_first() {
 }
 
 #[test]
+fn serial_programs_beside_each_other_have_turns() {
+    // Three on one CPU: steps of a millisecond, or turns of three.
+    let switches = |serial_turn_ns| {
+        let tun = Tunables {
+            serial_turn_ns,
+            ..Tunables::default()
+        };
+        let mut world = Known::Threadwise.world(&machine("core:1"), Costs::of_lab(1000), tun);
+        (0..3).for_each(|seed| world.start(program("1:inf", 1, seed), 100, None));
+        world.run_until(1_000 * MS).expect("nothing is checked");
+        let outcome = world.outcome();
+        let work: Vec<f64> = outcome.programs.iter().map(|program| program.work_ns).collect();
+        let [least, most] = [f64::min, f64::max].map(|of| work.iter().copied().reduce(of).expect("three"));
+        assert!(least > most * 0.97, "{work:?}");
+        outcome.nr_switches
+    };
+    let (steps, turns) = (switches(0), switches(3 * MS));
+    assert!(steps > turns * 2 && turns > 200, "{steps} and {turns}");
+}
+
+#[test]
 fn serial_programs_take_turns_on_the_fast_cpu() {
     let ours = fairness_with_turns("amp-8", ["1:inf", "1:inf"], 75);
     let without = fairness_with_turns("amp-8", ["1:inf", "1:inf"], 400_000);

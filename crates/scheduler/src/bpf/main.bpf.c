@@ -145,13 +145,13 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool w
 }
 
 /*
- * Sends a task that goes before others to an idle CPU or to that of another task. Who wakes up was offered
- * the idle ones; who lost its CPU, or has to leave it, was not. False if there is none for it.
+ * Sends a task that goes before others to an idle CPU or to that of another task. Who wakes up or is new was
+ * offered the idle ones; who lost its CPU, or has to leave it, was not. False if there is none for it.
  */
 static bool insert_first(struct task_struct *p, struct cpu_ctx *cctx, const struct tw_task *task,
 			 u64 enq_flags)
 {
-	bool wakes = enq_flags & SCX_ENQ_WAKEUP;
+	bool wakes = (enq_flags & SCX_ENQ_WAKEUP) || !p->sched_info.last_arrival;
 	s32 victim, idle = -1;
 
 	if (!wakes && p->nr_cpus_allowed > 1 && may_move(p))
@@ -382,11 +382,10 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	if (!cctx || fault == TW_FAULT_STALL)
 		return;
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
-		if (cpus_differ()) {
-			learn_disabled();
-			/* What was called for is gone. */
+		learn_disabled();
+		/* What was called for is gone. */
+		if (cpus_differ())
 			take_turn(cctx);
-		}
 		if ((tasks_wait || is_marked(cpu)) && dispatch_idle(cctx, cpu))
 			return;
 		pull_from_slower(cpu);

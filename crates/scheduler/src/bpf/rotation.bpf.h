@@ -2,9 +2,9 @@
 /*
  * Threads of a program reach their next barrier together only if those that wait take turns with
  * those that run, in steps that are short against a phase. sched_ext ends slices at ticks, 4 ms apart
- * with HZ=250, and the ticks of all CPUs come at once. So while tasks wait, and only then, one timer for
- * the whole machine looks for CPUs whose tasks have to make way and kicks them, every rotate_ns or when the
- * next is due; the CPU's own dispatch does the rest.
+ * with HZ=250, and the ticks of all CPUs come at once; nor do turns of serial tasks end at them. So while
+ * tasks wait, and only then, one timer for the whole machine looks for CPUs whose tasks have to make way and
+ * kicks them, every rotate_ns or when the next is due; the CPU's own dispatch does the rest.
  */
 #ifndef TW_ROTATION_BPF_H
 #define TW_ROTATION_BPF_H

@@ -38,7 +38,7 @@ pub enum Known {
 }
 
 /// What our scheduler is told by its flags of the same names.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Flags {
     /// Where it looks for idle CPUs.
     pub mode: Mode,
@@ -48,6 +48,18 @@ pub struct Flags {
     pub alternate: AlternateBy,
     /// The programs that share memory.
     pub share: Vec<usize>,
+}
+
+impl Default for Flags {
+    /// Without pairing, which is for modes.
+    fn default() -> Self {
+        Self {
+            mode: Mode::default(),
+            pairing: PairingBy::Off,
+            alternate: AlternateBy::default(),
+            share: Vec::new(),
+        }
+    }
 }
 
 impl fmt::Display for Flags {

@@ -58,6 +58,13 @@ impl SmallWorld {
     /// World `number` of a seed, under one of these schedulers, at least one.
     pub fn draw(seed: u64, number: u64, schedulers: &[Known]) -> Self {
         let mut dice = Dice::new(seed, number);
+        let mut world = Self::draw_plain(&mut dice, schedulers);
+        world.draw_sharing(&mut dice);
+        world
+    }
+
+    /// One of programs that have phases and share nothing, nor take turns.
+    pub fn draw_plain(dice: &mut Dice, schedulers: &[Known]) -> Self {
         let scheduler = schedulers[dice.below(schedulers.len() as u64) as usize];
         let nr_cpus = 2 + dice.below(3) as usize;
         let slow = [1024, 1024, 512, 700][dice.below(4) as usize];
@@ -71,10 +78,7 @@ impl SmallWorld {
             capacities: capacities.collect(),
             threads_per_core,
             packages: 1,
-            flags: Flags {
-                pairing: PairingBy::Off,
-                ..Flags::default()
-            },
+            flags: Flags::default(),
             mips: 15 + dice.below(500) as u32,
             haste: if is_long { 16 } else { 1 + dice.below(8) },
             programs: Vec::new(),
@@ -83,16 +87,15 @@ impl SmallWorld {
         };
         let mut left = 3 + dice.below(MAX_TASKS - 2);
         while left > 0 {
-            let program = SmallProgram::draw(&mut dice, left, nr_cpus);
+            let program = SmallProgram::draw(dice, left, nr_cpus);
             left -= program.threads as u64;
             world.programs.push(program);
         }
-        world.faults = draw_faults(&mut dice, end_ns);
+        world.faults = draw_faults(dice, end_ns);
         world.packages = 1 + usize::from(nr_cpus == 4 && dice.one_in(2));
         world.flags.mode =
             [Mode::Near, Mode::Near, Mode::Performance, Mode::Powersave][dice.below(4) as usize];
-        world.draw_memory(&mut dice);
-        world.draw_sharing(&mut dice);
+        world.draw_memory(dice);
         world
     }
 
@@ -132,26 +135,25 @@ impl SmallWorld {
                 program.locking = Some(Locking::draw(dice));
             }
         }
-        if self.packages > 1 && dice.one_in(2) {
+        if self.packages > 1 && self.flags.mode != Mode::Near {
             self.flags.share = (0..self.programs.len()).filter(|_| dice.one_in(2)).collect();
         }
-        if self.uses_memory() && self.packages == 1 && dice.one_in(32) {
+        if self.scheduler == Known::Threadwise && self.packages == 1 && dice.one_in(64) {
+            self.programs = (0..2 + dice.below(2))
+                .map(|_| SmallProgram::draw_hungry(dice))
+                .collect();
             self.flags.alternate = [AlternateBy::Counters, AlternateBy::Resident][dice.below(2) as usize];
+            self.haste = 16;
             self.end_ns += ALTERNATION_NS;
             self.faults.until_ns += ALTERNATION_NS;
         }
-    }
-
-    fn uses_memory(&self) -> bool {
-        let uses = |program: &SmallProgram| program.memory.accesses_per_us > 0;
-        self.programs.iter().any(uses)
     }
 
     fn build(&self) -> Result<World, String> {
         let cores = self.capacities.len() / self.threads_per_core;
         let (packages, threads) = (self.packages, self.threads_per_core);
         let cores = cores / packages;
-        let machine = if self.uses_memory() {
+        let machine = if self.programs.iter().any(SmallProgram::uses_memory) {
             let topology = format!("package:{packages} l2:1(size={LLC_BYTES}B) core:{cores} pu:{threads}");
             let memory = "memory = { latency_ns = 100, bandwidth_mb_s = 2000 }";
             let text = format!("name = \"small\"\ntopology = \"{topology}\"\n{memory}\n");

@@ -6,6 +6,7 @@ use std::fmt;
 use threadwise_workload::Ratio;
 use threadwise_workload::synthetic::Wait;
 
+use super::LLC_BYTES;
 use crate::Ns;
 use crate::faults::Dice;
 use crate::kernel::CpuIndex;
@@ -14,6 +15,8 @@ use crate::programs::{Op, Play, Script, Scripted, Stage};
 use crate::synthetic::Synthetic;
 
 const UNIT_NS: Ns = 1_000;
+/// Of each thread that forks; checkers look at all tasks that there ever were.
+const CHILDREN: u64 = 8;
 
 /// A program of a small world.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +33,7 @@ pub struct SmallProgram {
     pub bound_to: Option<CpuIndex>,
     /// How threads wait.
     pub wait: Wait,
-    /// How they use memory. If nobody does, the machine has none.
+    /// How those with phases use memory. If nobody does, the machine has none.
     pub memory: Memory,
     /// Of its phases.
     pub seed: u64,
@@ -49,7 +52,8 @@ pub struct Locking {
     pub meets: bool,
     /// Whether they let others go first.
     pub yields: bool,
-    /// Whether each begins a child that takes the mutex too, works on beside it, and waits for its end.
+    /// Whether each at first begins children, one after the other, that take the mutex too, works on beside them, and waits
+    /// until one is about to end.
     pub forks: bool,
 }
 
@@ -81,6 +85,26 @@ impl SmallProgram {
         }
     }
 
+    /// Whose threads are mostly at work, and each of whose working sets is most of a cache.
+    pub(super) fn draw_hungry(dice: &mut Dice) -> Self {
+        Self {
+            ratio: Ratio::new(f64::INFINITY, 1.0).expect("one of the five"),
+            threads: 3 + dice.below(2) as usize,
+            bound_to: None,
+            memory: Memory {
+                working_set_bytes: LLC_BYTES - LLC_BYTES / 8,
+                accesses_per_us: 20 << dice.below(2),
+                is_shared: true,
+            },
+            ..Self::draw(dice, 4, 1)
+        }
+    }
+
+    /// Whether it uses caches.
+    pub(super) fn uses_memory(&self) -> bool {
+        self.locking.is_none() && self.memory.accesses_per_us > 0
+    }
+
     /// What runs.
     pub(super) fn program(&self) -> Box<dyn Program> {
         if let Some(locking) = &self.locking {
@@ -109,25 +133,30 @@ impl SmallProgram {
             Op::Sleep(locking.sleep_us * UNIT_NS),
         ));
         ops.extend(optional(locking.yields, Op::Yield));
-        if locking.forks {
-            ops.extend([Op::Fork(1), work, Op::Take(0)]);
-        }
-        let child = [&held[..], &[work, Op::Post(0)]].concat();
-        let script = |name: &str, instances: usize, passes, ops| Script {
+        let forking = [&ops[..], &[Op::Fork(1), work, Op::Take(0)]].concat();
+        let parent = vec![
+            Stage {
+                ops: forking,
+                repeats: Some(if locking.forks { CHILDREN } else { 0 }),
+            },
+            Stage { ops, repeats: None },
+        ];
+        let child = vec![Stage {
+            ops: [&held[..], &[work, Op::Post(0)]].concat(),
+            repeats: Some(1),
+        }];
+        let script = |name: &str, instances: usize, passes, stages| Script {
             name: name.to_owned(),
             instances: instances as u32,
             delay: 0,
             weight: self.weight,
             cpus: self.bound_to.into_iter().collect(),
-            stages: vec![Stage {
-                ops,
-                repeats: Some(1),
-            }],
+            stages,
             passes,
         };
         Play {
             scripts: vec![
-                script("parent", self.threads, None, ops),
+                script("parent", self.threads, None, parent),
                 script("child", 0, Some(1), child),
             ],
             nr_mutexes: 1,
@@ -185,7 +214,7 @@ impl fmt::Display for SmallProgram {
         if let Some(cpu) = self.bound_to {
             write!(f, ", bound to CPU {cpu}")?;
         }
-        if self.memory.accesses_per_us > 0 {
+        if self.uses_memory() {
             let whose = if self.memory.is_shared {
                 "of all"
             } else {

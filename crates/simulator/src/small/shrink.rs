@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The least of a world in which something is wrong.
 
-use threadwise_policy::Mode;
-use threadwise_policy::{AlternateBy, PairingBy};
+use threadwise_policy::{AlternateBy, Mode, PairingBy};
 use threadwise_workload::synthetic::Wait;
 
-use super::{MS, SmallWorld};
+use super::{Locking, MS, SmallWorld};
 use crate::faults::Faults;
 use crate::program::Memory;
 
@@ -42,7 +41,11 @@ impl SmallWorld {
             add(&|world| {
                 world.programs.remove(index);
                 // They are numbers of programs.
-                world.flags.share.clear();
+                let share = &mut world.flags.share;
+                share.retain(|&program| program != index);
+                share
+                    .iter_mut()
+                    .for_each(|program| *program -= usize::from(*program > index));
             });
         }
         add(&|world| world.faults = Faults::default());
@@ -77,10 +80,21 @@ impl SmallWorld {
             add(&|world| world.programs[index].wait = Wait::Passive);
             add(&|world| world.programs[index].memory = Memory::default());
             add(&|world| world.programs[index].locking = None);
+            for simplify in SIMPLER {
+                add(&|world| world.programs[index].locking.iter_mut().for_each(simplify));
+            }
         }
         worlds
     }
 }
+
+/// What of the things that threads with a mutex do can be left out.
+const SIMPLER: [fn(&mut Locking); 4] = [
+    |locking| locking.forks = false,
+    |locking| locking.yields = false,
+    |locking| locking.meets = false,
+    |locking| locking.sleep_us = 0,
+];
 
 /// What of the faults can be left out.
 const FAULTS: [fn(&mut Faults) -> &mut u64; 7] = [

@@ -164,7 +164,7 @@ fn left_out(source: &Source, no_lab: bool) -> Option<String> {
     let mut needs = source.needs.iter().map(String::as_str);
     let missing = needs.find(|name| find_program(name).is_none())?;
     Some(format!(
-        "it needs {missing}, which is not there; make peers builds other schedulers"
+        "it needs {missing}, which is not there; make setup installs programs, and make peers builds other schedulers"
     ))
 }
 

@@ -21,7 +21,8 @@ const SCHEMA: &str = "threadwise.sim.check/1";
 
 /// Play random small worlds in which everything goes wrong, until a checker notices something.
 ///
-/// Each world has 2 to 4 CPUs, 3 to 8 tasks and a scheduler. Kicks and timers come late, CPUs change their speed, go offline
+/// Each world has 2 to 4 CPUs, 3 to 8 tasks and a scheduler. Programs have phases, or threads that share a mutex, meet, yield and
+/// have children; some fill caches, share memory or run one after the other. Kicks and timers come late, CPUs change their speed, go offline
 /// and come back, affinities change under tasks that wait or run, and short threads come in storms. After every event
 /// checkers look whether each task is in one place and where it may be, no CPU idles beside one that waits, nobody waits
 /// for too long, vtimes go on, work is conserved and nothing is lost. All cores take part. A world that fails is made as

@@ -124,6 +124,6 @@ fn the_kernel_and_the_native_build_decide_alike() {
         rotate_ns: tunables.rotate_ns + 1,
         ..tunables
     };
-    let due_in = |tunables| replay(tunables, "tw_due_in", &[0, 3, 0, 0, 3, 0]);
+    let due_in = |tunables| replay(tunables, "tw_due_in", &[0, 0, 3, 0, 0, 0, 3, 0]);
     assert_ne!(due_in(&other), due_in(&tunables));
 }

@@ -3,7 +3,7 @@
 
 use threadwise_lab::exec::Done;
 
-use super::{exec, job, measured, measured_by, reported, run, stdout};
+use super::{exec, job, measured, measured_by, number_after, reported, run, stdout};
 
 /// What a serial program does that may run on CPU 3 only, and one that may run anywhere, while two parallel programs and
 /// two serial ones load all eight CPUs.
@@ -253,4 +253,22 @@ fn a_program_with_long_phases_is_not_first_for_longer() {
     // Where nobody is ever owed a turn, a phase is one.
     let by_phases = fairness_of_phases("--senior-turn-us 10000000", 0.0..0.72);
     assert!(by_phases < 0.72, "{by_phases}");
+}
+
+#[test]
+fn serial_programs_beside_each_other_have_turns() {
+    // Two on one CPU switch at each step of a millisecond, or after turns of three.
+    let script = r#"
+        hog="busybox taskset 2 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 5"
+        $hog >/dev/null & A=$!; $hog >/dev/null & B=$!
+        switches() { busybox awk '/^nonvoluntary/ { n += $2 } END { print n }' /proc/$A/status /proc/$B/status; }
+        busybox sleep 1; from=$(switches); busybox sleep 3; echo "switches: $(($(switches) - from))"; wait $A $B
+        "#;
+    let switches = |options: &str| {
+        let out = stdout(run(&format!("scx_threadwise {options}"), script));
+        let line = out.lines().find(|line| line.starts_with("switches: "));
+        number_after("switches: ", line.expect("it is printed"))
+    };
+    let (steps, turns) = (switches("--serial-turn-us 0"), switches(""));
+    assert!(turns > 100 && steps > turns * 3 / 2, "{steps} and {turns}");
 }

@@ -172,7 +172,9 @@ impl Threadwise {
 
     /// The same, where these programs share memory (`--share`).
     pub fn sharing(mut self, programs: &[usize]) -> Self {
-        self.shares.push(programs.to_vec());
+        if programs.len() > 1 {
+            self.shares.push(programs.to_vec());
+        }
         self
     }
 
