@@ -367,6 +367,11 @@ fn a_timeline_is_drawn_or_a_file_for_perfetto() {
 
     let options = ["--scheduler", "kernel", "--run", "1", "--format", "perfetto"];
     let trace = sim("timeline", "two-apps", &options).stdout;
+    assert_eq!(
+        trace,
+        sim("timeline", "two-apps", &options).stdout,
+        "the same seed, to the last byte"
+    );
     let trace: serde_json::Value = serde_json::from_slice(&trace).unwrap();
     assert!(trace["traceEvents"].as_array().unwrap().len() > 20);
 
