@@ -112,6 +112,19 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 	return cpu;
 }
 
+/* Whether a task of this class may take a CPU from what runs there at all. To look at its class is cheap. */
+__noinline bool may_take(s32 cpu, u32 class, u32 wakes)
+{
+	struct task_struct *running;
+	bool answer;
+
+	bpf_rcu_read_lock();
+	running = running_on(cpu);
+	answer = running && tw_may_take(class, class_of(running), wakes);
+	bpf_rcu_read_unlock();
+	return answer;
+}
+
 /*
  * The CPU whose running task a serial task takes over, or -1. The one that it ran on before comes
  * first: its cache is warm, and mostly it is the answer. Tasks that could go nowhere else come last.
@@ -125,14 +138,9 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool w
 	bpf_for(i, 0, nr) {
 		s32 cpu = (prev_cpu + i) % nr_cpus;
 		bool only_here = false;
-		struct task_struct *running;
 		struct tw_task there;
 
-		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-			continue;
-		/* To look at its class is cheap. */
-		running = running_on(cpu);
-		if (!running || !tw_may_take(task->class, class_of(running), wakes))
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !may_take(cpu, task->class, wakes))
 			continue;
 		if (!look_at_running(cpu, now, &there, &only_here) || !preempts(task, &there))
 			continue;
@@ -148,8 +156,8 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool w
  * Sends a task that goes before others to an idle CPU or to that of another task. Who wakes up or is new was
  * offered the idle ones; who lost its CPU, or has to leave it, was not. False if there is none for it.
  */
-static bool insert_first(struct task_struct *p, struct cpu_ctx *cctx, const struct tw_task *task,
-			 u64 enq_flags)
+__noinline bool insert_first(struct task_struct *p __arg_trusted, struct cpu_ctx *cctx __arg_nonnull,
+			     const struct tw_task *task __arg_nonnull, u64 enq_flags)
 {
 	bool wakes = (enq_flags & SCX_ENQ_WAKEUP) || !p->sched_info.last_arrival;
 	s32 victim, idle = -1;
