@@ -118,16 +118,13 @@ impl User {
     }
 
     /// Counts what it hears, until all others have said everything.
+    ///
+    /// It stays until then, also when something was wrong, and lets its own sender end: who left would have others hear less, and they would be told of.
     fn listen(&self, spec: &Spec) -> Result<u64, Error> {
-        self.or_leave(self.heard(spec))
-    }
-
-    /// Hears everything, also when something was wrong: who left at once would have others hear less, and they would be told of.
-    fn heard(&self, spec: &Spec) -> Result<u64, Error> {
         let mut message = vec![0; spec.bytes];
         let mut next_of = vec![0; spec.users as usize];
         let (mut nr_heard, mut wrong) = (0, None);
-        while message::next(&self.stream, &mut message).map_err(system("receive"))? {
+        while self.or_leave(message::next(&self.stream, &mut message).map_err(system("receive")))? {
             let this = self.what_is_wrong(&Header::read(&message), &mut next_of);
             wrong = wrong.or(this);
             nr_heard += 1;
