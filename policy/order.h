@@ -35,6 +35,12 @@
 /* Who is owed so many turns of serial tasks does not wait for the end of one. */
 #define TW_TURNS_OWED 2
 
+/* All of a boost (tw_boost_left()). */
+#define TW_BOOST_WHOLE 65536
+
+/* Over how long ready serial tasks are counted (tw_serial_ready()): 16 ms. */
+#define TW_CROWD_PERIOD_NS (16ULL * 1000 * 1000)
+
 enum tw_class {
 	/* A kernel thread bound to its CPU: others depend on it, it runs briefly, it goes at once. */
 	TW_CLASS_KERNEL = 0,
@@ -76,6 +82,8 @@ struct tw_task {
 	enum tw_class class;
 	/* Tasks that wait in the queue of its CPU. */
 	u32 nr_waiting;
+	/* What serial tasks leave of boosts (tw_boost_left()). */
+	u32 boost_left;
 };
 
 static inline bool tw_before(u64 a, u64 b)
@@ -107,6 +115,42 @@ static inline u64 tw_vtime_charge(u64 vtime, u64 ran_ns, u32 weight, u32 capacit
 }
 
 /*
+ * For how long a serial task counts as ready that ran for so long since it was last charged, and waited. Of
+ * those that may run on one CPU only each waits for all the others; so many that all are ready are few beside
+ * the CPUs of a machine.
+ */
+static inline u64 tw_serial_ready_ns(u64 ran_ns, u64 waited_ns)
+{
+	u64 most_ns = ran_ns < TW_SLICE_ALONE_NS ? ran_ns : TW_SLICE_ALONE_NS;
+
+	return most_ns + (waited_ns < 2 * most_ns ? waited_ns : 2 * most_ns);
+}
+
+/* How many serial tasks are ready, in 256ths: so many as there were, after they were ready for so long in
+ * sum. */
+static inline u32 tw_serial_ready(u32 before, u64 ready_ns, u64 in_ns)
+{
+	u64 now = (ready_ns << 8) / (in_ns ? in_ns : 1), most = 1ULL << 24;
+
+	return (3 * (u64)before + (now < most ? now : most)) / 4;
+}
+
+/*
+ * What is left of boosts, in 65536ths, beside so many ready serial tasks, in 256ths. As long as these leave
+ * half of the CPUs to others it is worth most that they go first. Where they take all CPUs it is worth
+ * nothing: no CPU runs out of work, and a parallel program whose threads meet every few milliseconds would
+ * wait for a boost in each of its phases.
+ */
+static inline u32 tw_boost_left(u32 serial_ready, u32 nr_cpus)
+{
+	u64 all = (u64)nr_cpus << 8, half = all / 2;
+
+	if (serial_ready <= half)
+		return TW_BOOST_WHOLE;
+	return serial_ready < all ? (all - serial_ready) * TW_BOOST_WHOLE / (all - half) : 0;
+}
+
+/*
  * A boost beside so many tasks that wait in a queue. Who goes first matters where CPUs run out of work; with
  * many more tasks than CPUs none does, and boosted tasks only keep the others waiting. So from the second one
  * on boosts shrink: with boost_shares of 4, all of those in a queue together keep others waiting for 4/3 of
@@ -115,12 +159,12 @@ static inline u64 tw_vtime_charge(u64 vtime, u64 ran_ns, u32 weight, u32 capacit
  * Two tasks are compared beside the longer of the queues that they come from, or one that is alone on its CPU
  * would go before all that wait elsewhere.
  */
-static inline u64 tw_boost(u64 boost_ns, u32 nr_waiting, const struct tw_tunables *tun)
+static inline u64 tw_boost(u64 boost_ns, u32 nr_waiting, u32 left, const struct tw_tunables *tun)
 {
 	u32 nr_others = nr_waiting ? nr_waiting - 1 : 0;
 	u64 shares = tun->boost_shares ? tun->boost_shares : 1, ratio = (shares << 16) / (shares + nr_others);
 
-	return (boost_ns * ratio >> 16) * ratio >> 16;
+	return ((boost_ns * ratio >> 16) * ratio >> 16) * left >> 16;
 }
 
 /* What a distance in vtime comes to for tasks heavier than this: there it is good for the same time. */
@@ -130,24 +174,25 @@ static inline u64 tw_scale_beyond(u32 most, u64 distance_ns, u32 weight)
 }
 
 /* How far ahead of its vtime a task of this class is placed, beside so many that wait. */
-static inline u64 tw_boost_of(enum tw_class class, u32 nr_waiting, const struct tw_tunables *tun)
+static inline u64 tw_boost_of(enum tw_class class, u32 nr_waiting, u32 left, const struct tw_tunables *tun)
 {
 	switch (class) {
 	case TW_CLASS_PARALLEL:
 		return 0;
 	case TW_CLASS_SENIOR:
-		return tw_boost(tun->senior_boost_ns, nr_waiting, tun);
+		return tw_boost(tun->senior_boost_ns, nr_waiting, left, tun);
 	default:
-		return tw_boost(tun->serial_boost_ns, nr_waiting, tun);
+		return tw_boost(tun->serial_boost_ns, nr_waiting, left, tun);
 	}
 }
 
 /* The largest boost beside so many. */
-static inline u64 tw_boost_most(u32 nr_waiting, const struct tw_tunables *tun)
+static inline u64 tw_boost_most(u32 nr_waiting, u32 left, const struct tw_tunables *tun)
 {
 	u64 boost_ns = tun->serial_boost_ns;
 
-	return tw_boost(boost_ns > tun->senior_boost_ns ? boost_ns : tun->senior_boost_ns, nr_waiting, tun);
+	return tw_boost(boost_ns > tun->senior_boost_ns ? boost_ns : tun->senior_boost_ns, nr_waiting, left,
+			tun);
 }
 
 /* From when on what a task ran counts, beside what its vtime was charged for. */
@@ -172,6 +217,8 @@ struct tw_run {
 	u32 capacity;
 	/* Tasks that wait in the queue of its CPU. */
 	u32 nr_waiting;
+	/* What serial tasks leave of boosts. */
+	u32 boost_left;
 	enum tw_origin origin;
 };
 
@@ -203,8 +250,8 @@ static inline u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, e
 				 const struct tw_tunables *tun)
 {
 	u64 span_ns = tw_vtime_span(run, tun);
-	u64 boost_ns = tw_boost_of(class, run->nr_waiting, tun);
-	u64 outrun_ns = tw_boost_most(run->nr_waiting, tun) - boost_ns;
+	u64 boost_ns = tw_boost_of(class, run->nr_waiting, run->boost_left, tun);
+	u64 outrun_ns = tw_boost_most(run->nr_waiting, run->boost_left, tun) - boost_ns;
 	u64 behind_ns = tw_scale_beyond(TW_WEIGHT_ONE, woke ? TW_SPAN_LEAST_NS : span_ns, run->weight) +
 			tw_scale_beyond(TW_WEIGHT_HEAVY, outrun_ns, run->weight);
 	u64 forgiven_ns = tw_vtime_charge(0, tun->vtime_window_ns * (run->nr_waiting + 1), run->weight,
@@ -256,7 +303,7 @@ static inline u64 tw_clock(u64 now, const struct tw_task *running, bool others_w
 	u64 vtime = running->vtime;
 
 	if (running->class == TW_CLASS_SENIOR)
-		vtime -= tw_boost_of(running->class, running->nr_waiting, tun);
+		vtime -= tw_boost_of(running->class, running->nr_waiting, running->boost_left, tun);
 	return tw_before(now, vtime) && (running->nr_waiting || !others_wait) ? vtime : now;
 }
 
@@ -294,7 +341,7 @@ static inline u64 tw_slice_beside(u64 due_ns, u32 weight, const struct tw_tunabl
 /* The position of a waiting task in its queue. */
 static inline u64 tw_key(const struct tw_task *task, const struct tw_tunables *tun)
 {
-	return task->vtime - tw_boost_of(task->class, task->nr_waiting, tun);
+	return task->vtime - tw_boost_of(task->class, task->nr_waiting, task->boost_left, tun);
 }
 
 /* How far a task is ahead of another in vtime and boost: before it, and less than 0, if it goes first. */
@@ -302,9 +349,10 @@ static inline s64 tw_ahead(const struct tw_task *task, const struct tw_task *of,
 			   const struct tw_tunables *tun)
 {
 	u32 longer = task->nr_waiting > of->nr_waiting ? task->nr_waiting : of->nr_waiting;
+	u32 left = task->boost_left < of->boost_left ? task->boost_left : of->boost_left;
 
-	return (s64)(task->vtime - tw_boost_of(task->class, longer, tun) -
-		     (of->vtime - tw_boost_of(of->class, longer, tun)));
+	return (s64)(task->vtime - tw_boost_of(task->class, longer, left, tun) -
+		     (of->vtime - tw_boost_of(of->class, longer, left, tun)));
 }
 
 /* Whether one of two waiting tasks goes first. */

@@ -88,7 +88,10 @@ mod ffi {
         pub safe fn tw_native_slice(others_wait: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_slice_of(class: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_slice_beside(due_ns: u64, weight: u32, tun: &Tunables) -> u64;
-        pub safe fn tw_native_boost(boost_ns: u64, nr_waiting: u32, tun: &Tunables) -> u64;
+        pub safe fn tw_native_serial_ready_ns(ran_ns: u64, waited_ns: u64) -> u64;
+        pub safe fn tw_native_serial_ready(before: u32, ready_ns: u64, in_ns: u64) -> u32;
+        pub safe fn tw_native_boost_left(serial_ready: u32, nr_cpus: u32) -> u32;
+        pub safe fn tw_native_boost(boost_ns: u64, nr_waiting: u32, left: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_key(task: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_goes_first(task: &Task, other: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_may_preempt(class: u32) -> u32;
@@ -104,6 +107,12 @@ mod ffi {
 
 /// The capacity of the fastest CPU.
 pub const CAPACITY_ONE: u32 = 1024;
+
+/// All of a boost (`TW_BOOST_WHOLE`).
+pub const BOOST_WHOLE: u32 = 65536;
+
+/// Over how many nanoseconds ready serial tasks are counted (`TW_CROWD_PERIOD_NS`).
+pub const CROWD_PERIOD_NS: u64 = 16_000_000;
 
 /// `struct tw_group`.
 #[derive(Debug, Default)]
@@ -392,6 +401,8 @@ pub struct Task {
     pub class: Class,
     /// Tasks that wait in the queue of its CPU.
     pub nr_waiting: u32,
+    /// What serial tasks leave of boosts ([`boost_left`]).
+    pub boost_left: u32,
 }
 
 /// From when on what a task ran counts, beside what its vtime was charged for (`enum tw_origin`).
@@ -432,6 +443,8 @@ pub struct Run {
     pub capacity: u32,
     /// Tasks that wait in the queue of its CPU.
     pub nr_waiting: u32,
+    /// What serial tasks leave of boosts ([`boost_left`]).
+    pub boost_left: u32,
     /// From when on it counts.
     pub origin: Origin,
 }
@@ -486,9 +499,9 @@ impl Tunables {
         ffi::tw_native_clock(now, running, u32::from(others_wait), self)
     }
 
-    /// A boost of this many nanoseconds beside so many tasks that wait in a queue.
-    pub fn boost(&self, boost_ns: u64, nr_waiting: u32) -> u64 {
-        ffi::tw_native_boost(boost_ns, nr_waiting, self)
+    /// A boost of this many nanoseconds beside so many tasks that wait in a queue, where this is left of boosts.
+    pub fn boost(&self, boost_ns: u64, nr_waiting: u32, left: u32) -> u64 {
+        ffi::tw_native_boost(boost_ns, nr_waiting, left, self)
     }
 
     /// The task's position in its queue: the smaller goes first.
@@ -567,6 +580,21 @@ pub fn victim_scan(class: Class, nr_cpus: u32) -> u32 {
 /// Whether a running task, bound to its CPU or not, makes way for a waiting one because only that is bound.
 pub fn makes_room(running: &Task, running_is_bound: bool, waiting_is_bound: bool) -> bool {
     ffi::tw_native_makes_room(running, u32::from(running_is_bound), u32::from(waiting_is_bound)) != 0
+}
+
+/// For how long a serial task counts as ready that ran for so long since it was last charged, and waited, in nanoseconds.
+pub fn serial_ready_ns(ran_ns: u64, waited_ns: u64) -> u64 {
+    ffi::tw_native_serial_ready_ns(ran_ns, waited_ns)
+}
+
+/// How many serial tasks are ready, in 256ths, of as many before, after they were ready for `ready_ns` in sum.
+pub fn serial_ready(before: u32, ready_ns: u64, in_ns: u64) -> u32 {
+    ffi::tw_native_serial_ready(before, ready_ns, in_ns)
+}
+
+/// What is left of boosts beside so many ready serial tasks, in 256ths: [`BOOST_WHOLE`] if that is all.
+pub fn boost_left(serial_ready: u32, nr_cpus: u32) -> u32 {
+    ffi::tw_native_boost_left(serial_ready, nr_cpus)
 }
 
 /// The vtime after running for `ran_ns` on a CPU of this capacity with a weight of 1 to 10000, where 100 is a nice-0

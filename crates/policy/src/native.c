@@ -11,8 +11,8 @@
 
 _Static_assert(sizeof(struct tw_group) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_tunables) == 72, "crates/policy/src/lib.rs has the same layout");
-_Static_assert(sizeof(struct tw_task) == 24, "crates/policy/src/lib.rs has the same layout");
-_Static_assert(sizeof(struct tw_run) == 32, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_task) == 32, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_run) == 40, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_seat) == 5, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_spot) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_need) == 24, "crates/policy/src/pairing.rs has the same layout");
@@ -278,9 +278,24 @@ u64 tw_native_slice_beside(u64 due_ns, u32 weight, const struct tw_tunables *tun
 	return tw_slice_beside(due_ns, weight, tun);
 }
 
-u64 tw_native_boost(u64 boost_ns, u32 nr_waiting, const struct tw_tunables *tun)
+u64 tw_native_serial_ready_ns(u64 ran_ns, u64 waited_ns)
 {
-	return tw_boost(boost_ns, nr_waiting, tun);
+	return tw_serial_ready_ns(ran_ns, waited_ns);
+}
+
+u32 tw_native_serial_ready(u32 before, u64 ready_ns, u64 in_ns)
+{
+	return tw_serial_ready(before, ready_ns, in_ns);
+}
+
+u32 tw_native_boost_left(u32 serial_ready, u32 nr_cpus)
+{
+	return tw_boost_left(serial_ready, nr_cpus);
+}
+
+u64 tw_native_boost(u64 boost_ns, u32 nr_waiting, u32 left, const struct tw_tunables *tun)
+{
+	return tw_boost(boost_ns, nr_waiting, left, tun);
 }
 
 u64 tw_native_key(const struct tw_task *task, const struct tw_tunables *tun)

@@ -5,8 +5,9 @@ use std::cmp::Ordering;
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    CAPACITY_ONE, Class, Group, Mode, Origin, Place, Run, Seat, Spot, Task, Tunables, Waiting, fits_llc,
-    is_counted, is_faster, loss_of_speed, makes_room, phase_began, phase_ended, vtime_charge,
+    BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Class, Group, Mode, Origin, Place, Run, Seat, Spot, Task,
+    Tunables, Waiting, boost_left, fits_llc, is_counted, is_faster, loss_of_speed, makes_room, phase_began,
+    phase_ended, serial_ready, serial_ready_ns, vtime_charge,
 };
 
 const MS: u64 = 1_000_000;
@@ -31,12 +32,13 @@ fn task_among(nr_waiting: u32, class: Class, vtime: u64) -> Task {
         here_ns: 1000 * MS,
         class,
         nr_waiting,
+        boost_left: BOOST_WHOLE,
     }
 }
 
 /// The boosts of serial and senior tasks beside so many.
 fn boosts(nr_waiting: u32) -> (u64, u64) {
-    let boost = |boost_ns| tunables().boost(boost_ns, nr_waiting);
+    let boost = |boost_ns| tunables().boost(boost_ns, nr_waiting, BOOST_WHOLE);
     (boost(200 * MS), boost(100 * MS))
 }
 
@@ -444,6 +446,7 @@ const ALONE: Run = Run {
     weight: 100,
     capacity: CAPACITY_ONE,
     nr_waiting: 0,
+    boost_left: BOOST_WHOLE,
     origin: Origin::Charge,
 };
 
@@ -540,6 +543,61 @@ fn boosted_tasks_keep_others_waiting_for_a_bounded_time_however_many_there_are()
         );
         assert!(boost(nr_waiting) <= boost(nr_waiting - 1), "{nr_waiting}");
     }
+}
+
+/// Ready serial tasks in 256ths.
+fn serial(nr: u32) -> u32 {
+    nr << 8
+}
+
+#[test]
+fn boosts_are_whole_beside_few_serial_tasks_and_nothing_where_they_fill_the_machine() {
+    for (nr, left) in [
+        (0, BOOST_WHOLE),
+        (4, BOOST_WHOLE),
+        (6, BOOST_WHOLE / 2),
+        (8, 0),
+        (80, 0),
+    ] {
+        assert_eq!(boost_left(serial(nr), 8), left, "{nr}");
+    }
+    let boost = |left| tunables().boost(200 * MS, 1, left);
+    assert_eq!(
+        [BOOST_WHOLE, BOOST_WHOLE / 2, 0].map(boost),
+        [200 * MS, 100 * MS, 0]
+    );
+    // A parallel task that waits for serial ones that fill the machine goes on with the others, and not a boost later.
+    let at = |class, vtime| Task {
+        boost_left: 0,
+        ..task_among(1, class, vtime)
+    };
+    let (running, waiting) = (at(Class::Serial, 1002 * MS), at(Class::Parallel, 1000 * MS));
+    assert!(tunables().yields(&running, &waiting));
+    assert!(!tunables().yields(
+        &Task {
+            boost_left: BOOST_WHOLE,
+            ..running
+        },
+        &Task {
+            boost_left: BOOST_WHOLE,
+            ..waiting
+        }
+    ));
+}
+
+#[test]
+fn serial_tasks_are_counted_by_the_time_that_they_are_ready() {
+    let period = CROWD_PERIOD_NS;
+    // Eight that share their CPUs with as many others: each runs half of the time and waits as long.
+    let half = serial_ready_ns(period / 2, period / 2);
+    let after = |periods, each| (0..periods).fold(0, |nr, _| serial_ready(nr, 8 * each, period));
+    assert_eq!(after(1, half), serial(2), "a quarter of what is new");
+    assert!((serial(7)..=serial(8)).contains(&after(20, half)));
+    // Of 80 that are bound to one CPU one runs at a time, and each waits for the 79 others: they are three, not 80.
+    let bound = serial_ready_ns(period / 80, 79 * period / 80);
+    assert_eq!(80 * bound / period, 3);
+    // Who ran long ago and is charged now, because nobody waited meanwhile, counts for a slice at most.
+    assert_eq!(serial_ready_ns(1000 * MS, 0), 20 * MS);
 }
 
 #[test]
@@ -752,7 +810,7 @@ proptest! {
         serial in 0u64..=1000, senior in 0u64..=500,
     ) {
         let t = Tunables { serial_boost_ns: serial * MS, senior_boost_ns: senior * MS, ..tunables() };
-        let (serial, senior) = (t.boost(serial * MS, nr_waiting), t.boost(senior * MS, nr_waiting));
+        let (serial, senior) = (t.boost(serial * MS, nr_waiting, BOOST_WHOLE), t.boost(senior * MS, nr_waiting, BOOST_WHOLE));
         let run = Run { weight, nr_waiting, ..ALONE };
         let bound = |vtime| t.vtime_bound(vtime, &run, now, CLASSES[c], woke);
         let after = bound(vtime);
@@ -811,6 +869,22 @@ proptest! {
         };
         prop_assert_eq!(tunables().preempts(&waking, &running), preempts);
         prop_assert!(tunables().preempts(&task_among(na, Class::Kernel, a), &running));
+    }
+
+    /// The more serial tasks are ready, the less is left of boosts, and never more than all.
+    #[test]
+    fn what_is_left_of_boosts_falls(nr: u32, more: u32, nr_cpus in 1u32..=1024) {
+        let (fewer, more) = (nr.min(more), nr.max(more));
+        prop_assert!(boost_left(more, nr_cpus) <= boost_left(fewer, nr_cpus));
+        prop_assert!(boost_left(fewer, nr_cpus) <= BOOST_WHOLE);
+    }
+
+    /// Their number lies between what it was and what it is now.
+    #[test]
+    fn the_number_of_serial_tasks_is_a_mean(before in 0u32..1 << 24, ready_ns in 0u64..1 << 50, in_ns in 1u64..1 << 40) {
+        let now = ((ready_ns << 8) / in_ns).min(1 << 24) as u32;
+        let mean = serial_ready(before, ready_ns, in_ns);
+        prop_assert!((before.min(now)..=before.max(now)).contains(&mean), "{mean} of {before} and {now}");
     }
 
     /// Serial before senior before parallel at equal vtime, by exactly the boosts, however many wait.

@@ -74,7 +74,8 @@ fn choose_programs(skel: &mut OpenBpfSkel<'_>, options: &Options) {
 
 fn number_of(fault: Option<Fault>) -> bpf_intf::tw_fault {
     match fault {
-        None | Some(Fault::Ageless) => bpf_intf::tw_fault_TW_FAULT_NONE,
+        None => bpf_intf::tw_fault_TW_FAULT_NONE,
+        Some(Fault::Ageless) => bpf_intf::tw_fault_TW_FAULT_AGELESS,
         Some(Fault::Error) => bpf_intf::tw_fault_TW_FAULT_ERROR,
         Some(Fault::Stall) => bpf_intf::tw_fault_TW_FAULT_STALL,
         Some(Fault::Miscount) => bpf_intf::tw_fault_TW_FAULT_MISCOUNT,

@@ -111,15 +111,17 @@ enum tw_fault {
 	TW_FAULT_HOARD,
 	/* Has kernel threads that are bound to a CPU wait until what runs there has used up its slice. */
 	TW_FAULT_DEMOTE,
+	/* Boosts are the same beside however many. */
+	TW_FAULT_AGELESS,
 };
 
 /* The functions of policy/ whose decisions are recorded, and what stands in tw_decision.in for each. */
 enum tw_decision_kind {
 	/* tw_class_of: ready threads, bound kernel thread, senior. */
 	TW_DECISION_CLASS,
-	/* tw_vtime_advance: vtime, the six of tw_run, now, class. */
+	/* tw_vtime_advance: vtime, the seven of tw_run, now, class. */
 	TW_DECISION_ADVANCE,
-	/* tw_key: the four of tw_task. */
+	/* tw_key: the five of tw_task. */
 	TW_DECISION_KEY,
 	/* tw_goes_first: two tasks. */
 	TW_DECISION_GOES_FIRST,
@@ -138,7 +140,7 @@ enum tw_decision_kind {
 /* What was asked of the policy and what it answered, for a replay through the native build. */
 struct tw_decision {
 	u64 kind;
-	u64 in[9];
+	u64 in[10];
 	u64 out;
 };
 

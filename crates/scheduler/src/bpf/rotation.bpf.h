@@ -9,7 +9,7 @@
 #ifndef TW_ROTATION_BPF_H
 #define TW_ROTATION_BPF_H
 
-#include "state.bpf.h"
+#include "crowd.bpf.h"
 
 /*
  * The longest time between two looks, unless rotate_ns is longer. Each CPU looks at its own queue when its
@@ -227,6 +227,7 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	rotation_state.kicks = 0;
 	rotation_state.in_ns = TW_ROTATION_MAX_NS;
 	refresh_cgroups();
+	count_crowd();
 	look_at_queues();
 	if (rotation_state.queue >= 0) {
 		/* The program that is senior now takes all its CPUs at once. */

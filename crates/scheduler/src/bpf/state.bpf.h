@@ -57,7 +57,7 @@ struct {
 	} while (0)
 
 /* A task among the arguments of a decision. */
-#define task_in(task) (task)->vtime, (task)->here_ns, (task)->class, (task)->nr_waiting
+#define task_in(task) (task)->vtime, (task)->here_ns, (task)->class, (task)->nr_waiting, (task)->boost_left
 
 /*
  * The thread groups, indexed by tgid: nothing to allocate, nothing to leak, one bounds check.
@@ -114,6 +114,8 @@ struct cpu_ctx {
 	u32 swaps_with;
 	/* When its task was last looked at for an exchange with that of another cache. */
 	u64 paired_at;
+	/* For how long serial tasks were ready that were charged here (crowd.bpf.h). */
+	u64 serial_ns;
 	u64 stats[TW_NR_STATS];
 } __attribute__((aligned(64)));
 
@@ -127,6 +129,9 @@ u64 vtime_now;
 
 /* Whether tasks wait anywhere, as far as is known (rotation.bpf.h). */
 bool tasks_wait;
+
+/* What serial tasks leave of boosts (crowd.bpf.h). */
+u32 boost_left = TW_BOOST_WHOLE;
 
 static struct cpu_ctx *cpu_ctx_of(s32 cpu)
 {
@@ -394,6 +399,7 @@ static void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahea
 		.weight = fault == TW_FAULT_WEIGHTLESS ? TW_WEIGHT_ONE : weight_of(p, &tctx->in),
 		.capacity = capacity_of(cpu),
 		.nr_waiting = nr_waiting_at(cpu),
+		.boost_left = boost_left,
 	};
 
 	if (group)
@@ -402,10 +408,11 @@ static void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahea
 		vtime = tw_unstamp(group->base, now);
 	task->class = class_beside(p, group ? tw_read(&group->nr_ready) : 0);
 	task->nr_waiting = run.nr_waiting;
+	task->boost_left = run.boost_left;
 	task->here_ns = task->class == TW_CLASS_SERIAL && !waking ? here_ns(p) : 0;
 	task->vtime = tw_vtime_advance(vtime, &run, now, task->class, tun());
 	record(TW_DECISION_ADVANCE, task->vtime, vtime, run.before_ns, run.since_ns, run.weight, run.capacity,
-	       run.nr_waiting, run.origin, now, task->class);
+	       run.nr_waiting, run.boost_left, run.origin, now, task->class);
 	starve(p, task);
 }
 
@@ -473,6 +480,7 @@ static bool look_at_charged(struct task_struct *p, s32 cpu, struct tw_task *task
 	task->vtime = tw_read(&tctx->vtime);
 	task->class = class_of(p);
 	task->nr_waiting = nr_waiting_at(cpu);
+	task->boost_left = boost_left;
 	task->here_ns = 0;
 	starve(p, task);
 	return true;
@@ -525,7 +533,8 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
 {
 	struct tw_task picked = { .vtime = tctx->vtime };
 	struct tw_group *group = group_of(p->tgid);
-	u64 ran_ns;
+	struct cpu_ctx *cctx = cpu_ctx_of(bpf_get_smp_processor_id());
+	u64 ran_ns, waited_ns;
 
 	if (is_counted(p)) {
 		look_at_share(p, &tctx->shared);
@@ -536,9 +545,13 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
 	look_at(p, tctx, 0, waking, task);
 	picked.class = task->class;
 	picked.nr_waiting = task->nr_waiting;
+	picked.boost_left = task->boost_left;
 	move_clock(&picked);
 	ran_ns = p->se.sum_exec_runtime - tctx->charged_ns;
-	count_ready_time(p, &tctx->in, ran_ns, group ? tell_loss(p, tctx, group, task->class, ran_ns) : 0);
+	waited_ns = group ? tell_loss(p, tctx, group, task->class, ran_ns) : 0;
+	count_ready_time(p, &tctx->in, ran_ns, waited_ns);
+	if (cctx && task->class == TW_CLASS_SERIAL)
+		cctx->serial_ns += tw_serial_ready_ns(ran_ns, waited_ns);
 	tctx->charged_ns = p->se.sum_exec_runtime;
 	tctx->nr_sleeps = p->nvcsw;
 	tctx->vtime = task->vtime;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadwise_policy::{Class, Origin, Run, Task, Tunables, makes_room};
+use threadwise_policy::{BOOST_WHOLE, Class, Origin, Run, Task, Tunables, makes_room};
 
 use super::{exec, exec_all, job, number_after, stdout};
 
@@ -36,6 +36,7 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
         here_ns: input[at + 1],
         class: Class::try_from(input[at + 2]).unwrap(),
         nr_waiting: input[at + 3] as u32,
+        boost_left: input[at + 4] as u32,
     };
     match function {
         "tw_class_of" => tunables.class_of(input[0] as u32, input[1] != 0, input[2] != 0) as u64,
@@ -46,18 +47,19 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
                 weight: input[3] as u32,
                 capacity: input[4] as u32,
                 nr_waiting: input[5] as u32,
-                origin: Origin::try_from(input[6]).unwrap(),
+                boost_left: input[6] as u32,
+                origin: Origin::try_from(input[7]).unwrap(),
             };
-            let class = Class::try_from(input[8]).unwrap();
-            tunables.vtime_advance(input[0], &run, input[7], class)
+            let class = Class::try_from(input[9]).unwrap();
+            tunables.vtime_advance(input[0], &run, input[8], class)
         }
         "tw_key" => tunables.key(&task(0)),
-        "tw_goes_first" => u64::from(tunables.goes_first(&task(0), &task(4))),
-        "tw_preempts" => u64::from(tunables.preempts(&task(0), &task(4))),
-        "tw_due_in" => tunables.due_in(&task(0), &task(4)),
+        "tw_goes_first" => u64::from(tunables.goes_first(&task(0), &task(5))),
+        "tw_preempts" => u64::from(tunables.preempts(&task(0), &task(5))),
+        "tw_due_in" => tunables.due_in(&task(0), &task(5)),
         "tw_slice_beside" => tunables.slice_beside(input[0], input[1] as u32),
-        "tw_makes_room" => u64::from(makes_room(&task(0), input[4] != 0, input[5] != 0)),
-        "tw_clock" => tunables.clock(input[0], &task(1), input[5] != 0),
+        "tw_makes_room" => u64::from(makes_room(&task(0), input[5] != 0, input[6] != 0)),
+        "tw_clock" => tunables.clock(input[0], &task(1), input[6] != 0),
         other => panic!("{other} is no function of the policy"),
     }
 }
@@ -95,6 +97,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
     };
     // The simulator's scheduler has the same settings.
     assert_eq!(Tunables::default(), tunables);
+    let mut left = BTreeSet::new();
     let mut seen = BTreeMap::<String, (u32, BTreeSet<u64>)>::new();
     for line in lines {
         let function = line["function"].as_str().unwrap();
@@ -104,6 +107,9 @@ fn the_kernel_and_the_native_build_decide_alike() {
             .iter()
             .map(|n| n.as_u64().unwrap())
             .collect();
+        if function == "tw_key" {
+            left.insert(input[4]);
+        }
         let answer = line["out"].as_u64().unwrap();
         assert_eq!(replay(&tunables, function, &input), answer, "{line}");
         let (count, answers) = seen.entry(function.into()).or_default();
@@ -119,11 +125,17 @@ fn the_kernel_and_the_native_build_decide_alike() {
             answers.len()
         );
     }
+    // With nine serial programs boosts shrink, once that is noticed.
+    assert!(
+        left.len() > 1 && left.contains(&u64::from(BOOST_WHOLE)),
+        "{left:?}"
+    );
     // A build that decides otherwise would be noticed.
     let other = Tunables {
         rotate_ns: tunables.rotate_ns + 1,
         ..tunables
     };
-    let due_in = |tunables| replay(tunables, "tw_due_in", &[0, 0, 3, 0, 0, 0, 3, 0]);
+    let parallel = [0, 0, 3, 0, u64::from(BOOST_WHOLE)];
+    let due_in = |tunables| replay(tunables, "tw_due_in", &[parallel, parallel].concat());
     assert_ne!(due_in(&other), due_in(&tunables));
 }

@@ -204,6 +204,34 @@ fn ten_times_more_serial_programs_than_cpus_do_not_starve_a_parallel_one() {
     );
 }
 
+/// What of all work a parallel program does that meets every few milliseconds, beside as many serial ones as there are CPUs.
+fn part_beside_serial_programs(scheduler: &str, holds: impl Fn(f64) -> bool) -> f64 {
+    let script = r#"
+        for i in 1 2 3 4 5 6 7 8; do
+            threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 200 --format json >/tmp/serial.$i & P="$P $!"
+        done
+        busybox sleep 2
+        busy --ratio inf:1 --duration 6 --format json >/tmp/parallel || exit 3
+        kill $P; wait; busybox cat /tmp/parallel /tmp/serial.*; busybox rm /tmp/serial.*
+        "#;
+    let of = |rates: &[f64]| rates[0] / rates.iter().sum::<f64>();
+    let rates = measured_by("work_units_per_s", "smp-8", scheduler, script, |rates| {
+        rates.len() == 9 && holds(of(rates))
+    });
+    assert_eq!(rates.len(), 9);
+    of(&rates)
+}
+
+#[test]
+fn serial_programs_that_fill_the_machine_leave_a_parallel_one_its_part() {
+    // By threads that is a half; what its threads lose because they meet is its own.
+    let ours = part_beside_serial_programs("scx_threadwise", |part| part > 0.15);
+    assert!(ours > 0.15, "{ours}");
+    // In each phase it waits for a boost.
+    let ageless = part_beside_serial_programs("scx_threadwise --inject-fault ageless", |part| part < 0.1);
+    assert!(ageless < 0.1, "{ageless}, although boosts do not age");
+}
+
 /// How many phases a parallel program gets through that is bound to one CPU beside 80 serial ones, bound there too, while
 /// the other seven CPUs have nothing to do.
 fn phases_among_bound_serial_programs(scheduler: &str) -> f64 {

@@ -10,6 +10,7 @@ mod alternation;
 mod attaching;
 mod caches;
 mod cgroups;
+mod citizenship;
 mod cost;
 mod counting;
 mod decisions;

@@ -5,6 +5,7 @@
 //! the files of this folder are named; the reasons stand there. A decision that is taken here and not in `policy/` is a fault.
 
 mod alternation;
+mod crowd;
 mod pairing;
 mod rotation;
 mod smt;
@@ -18,6 +19,7 @@ use threadwise_policy::{
 };
 
 use self::alternation::Alternating;
+use self::crowd::Crowd;
 use self::rotation::{ROTATION_MAX_NS, ROTATION_QUEUES};
 use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel, Place, QueueIndex, TaskIndex};
@@ -106,6 +108,7 @@ pub struct Threadwise {
     /// What it had lost when it became senior, or the last one.
     senior_lost: u32,
     rotation: Rotation,
+    crowd: Crowd,
 }
 
 impl Threadwise {
@@ -150,6 +153,7 @@ impl Threadwise {
             senior: None,
             senior_lost: 0,
             rotation: Rotation::default(),
+            crowd: Crowd::default(),
         }
     }
 
@@ -230,6 +234,7 @@ impl Threadwise {
             weight: state.weight,
             capacity: self.capacities[state.cpu],
             nr_waiting: self.nr_waiting(kernel, state.cpu),
+            boost_left: self.crowd.boost_left(),
             origin,
         };
         let class = self.class_of(kernel, task);
@@ -239,6 +244,7 @@ impl Threadwise {
             here_ns: if is_here { kernel.now - state.arrived } else { 0 },
             class,
             nr_waiting: run.nr_waiting,
+            boost_left: run.boost_left,
         }
     }
 
@@ -249,6 +255,7 @@ impl Threadwise {
             here_ns: 0,
             class: self.class_of(kernel, task),
             nr_waiting: self.nr_waiting(kernel, cpu),
+            boost_left: self.crowd.boost_left(),
         }
     }
 
@@ -299,6 +306,7 @@ impl Threadwise {
         let group = &self.groups[kernel.tasks[task].program];
         group.lose(self.loss(kernel, task, waited_ns));
         let ran_ns = kernel.tasks[task].ran - self.tasks[task].charged_ns;
+        self.crowd.add(found.class, ran_ns, waited_ns);
         let capacity = self.capacities[kernel.tasks[task].cpu];
         let weight = kernel.tasks[task].weight;
         group.lose(loss_of_speed(found.class, ran_ns, capacity, weight));
@@ -765,6 +773,7 @@ impl Scheduler for Threadwise {
         self.rotation.first = None;
         self.rotation.kicks = 0;
         self.rotation.in_ns = ROTATION_MAX_NS;
+        self.crowd.count(kernel.now, kernel.cpus.len());
         self.look_at_queues(kernel);
         if let Some((task, queue)) = self.rotation.first {
             if self.rotation.senior != self.senior {

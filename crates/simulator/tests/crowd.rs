@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! More serial programs than CPUs: they go first, and do not dominate.
+
+use threadwise_machine::Machine;
+use threadwise_policy::Tunables;
+use threadwise_simulator::check::Checker;
+use threadwise_simulator::schedulers::Known;
+use threadwise_simulator::{Costs, Ns, Synthetic, World};
+use threadwise_workload::synthetic::Wait;
+
+const MS: Ns = 1_000_000;
+
+/// Eight CPUs with so many serial programs and then a parallel one whose eight threads meet every 3 ms.
+fn world(which: Known, nr_serial: u64, weight_of: impl Fn(u64) -> u32) -> World {
+    let machine = Machine::load("smp-8").expect("a machine");
+    let mut world = which.world(&machine, Costs::of_lab(1000), Tunables::default());
+    let mut start = |ratio: &str, threads, seed, weight| {
+        let ratio = ratio.parse().expect("a ratio");
+        let program = Synthetic::new(ratio, 3_000, 1_000, threads, Wait::Passive, seed);
+        world.start(Box::new(program), weight, None);
+    };
+    (0..nr_serial).for_each(|seed| start("1:inf", 1, seed, weight_of(seed)));
+    start("inf:1", 8, nr_serial, 100);
+    world
+}
+
+/// What of all work the parallel program does in 10 s.
+fn part(which: Known, nr_serial: u64) -> f64 {
+    let mut world = world(which, nr_serial, |_| 100);
+    world.run_until(10_000 * MS).expect("nothing is checked");
+    let programs = world.outcome().programs;
+    let sum: f64 = programs.iter().map(|program| program.work_ns).sum();
+    programs.last().expect("some").work_ns / sum
+}
+
+/// Where each phase waited for a boost it had 1 % beside eight, and 7 % beside 24 in place of 13.
+#[test]
+fn a_parallel_program_has_about_what_it_has_under_the_kernel_s_scheduler() {
+    for nr_serial in [8, 12, 24] {
+        let [ours, kernel] = [Known::Threadwise, Known::Kernel].map(|which| part(which, nr_serial));
+        assert!(
+            ours > 0.5 * kernel,
+            "{ours} beside {nr_serial} serial programs, and {kernel}"
+        );
+    }
+}
+
+/// Serial programs that leave half of the CPUs to others lose nothing to them.
+#[test]
+fn few_serial_programs_go_first() {
+    let rates = |which| {
+        let mut world = world(which, 4, |_| 100);
+        world.run_until(5_000 * MS).expect("nothing is checked");
+        let programs = world.outcome().programs;
+        programs[..4].iter().map(|program| program.work_ns).sum::<f64>() / (4 * 5_000 * MS) as f64
+    };
+    let [ours, kernel] = [Known::Threadwise, Known::Kernel].map(rates);
+    assert!(ours > 0.99 && ours > kernel, "{ours} of a CPU each, and {kernel}");
+}
+
+/// Whether no ready task waits for longer beside 80 serial programs, every eighth of nice 5.
+fn holds(wait_bound: Ns) -> Result<(), String> {
+    let mut world = world(Known::Threadwise, 80, |seed| if seed % 8 == 0 { 33 } else { 100 });
+    world.check(Checker {
+        idle_bound: 5 * MS,
+        wait_bound,
+    });
+    world.run_until(10_000 * MS).map_err(|wrong| wrong.to_string())
+}
+
+#[test]
+fn nobody_waits_for_longer_than_is_stated_among_ten_times_more_programs_than_cpus() {
+    // At the end of its span a newcomer waits for a lag, for 10 ms of each that waits, and for the difference of boosts
+    // (ARCHITECTURE.md, "Bounds"): 1.1 s.
+    assert_eq!(holds(1_100 * MS), Ok(()));
+    assert!(holds(20 * MS).is_err(), "a round of ten takes longer than that");
+}
