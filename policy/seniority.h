@@ -71,24 +71,22 @@ static inline u32 tw_lost_near(const struct tw_group *group, const struct tw_gro
 }
 
 /*
- * Whether the senior program keeps its place beside another parallel one, of which a thread is waiting and
- * has lost so much meanwhile. The paper asks for as many ready threads as CPUs; every parallel program takes
- * part here, because where all fit nobody waits, and where some do not the order is as good for programs of
- * half the machine's size.
+ * Whether the senior program keeps its place beside another parallel one. The paper asks for as many ready
+ * threads as CPUs; every parallel program takes part here, because where all fit nobody waits, and where some
+ * do not the order is as good for programs of half the machine's size.
  */
-static inline bool tw_stays_senior(const struct tw_group *senior, const struct tw_group *other, u32 losing,
+static inline bool tw_stays_senior(const struct tw_group *senior, const struct tw_group *other,
 				   const struct tw_tunables *tun)
 {
 	return tw_phase_of(senior->nr_ready, tun->serial_threshold) == TW_PARALLEL &&
-	       tw_lost_more(other, senior) + (s64)losing <= tw_turns(1, tun) / 2;
+	       tw_lost_more(other, senior) <= tw_turns(1, tun) / 2;
 }
 
 /*
- * Whether a program takes the first's place, of which a parallel task is looked at and has lost so much that
- * it was not told; it does where that is vacant (NULL). What it has lost is brought near to what the first
- * has.
+ * Whether a program takes the first's place, of which a parallel task is looked at; it does where that is
+ * vacant (NULL). What it has lost is brought near to what the first has.
  */
-static inline bool tw_claims(struct tw_group *group, const struct tw_group *senior, u32 losing,
+static inline bool tw_claims(struct tw_group *group, const struct tw_group *senior,
 			     const struct tw_tunables *tun)
 {
 	u32 lost;
@@ -99,7 +97,7 @@ static inline bool tw_claims(struct tw_group *group, const struct tw_group *seni
 	/* What another CPU adds meanwhile is forgotten, which is rare and little. */
 	if (lost != group->lost)
 		group->lost = lost;
-	return !tw_stays_senior(senior, group, losing, tun);
+	return !tw_stays_senior(senior, group, tun);
 }
 
 #endif /* TW_SENIORITY_H */

@@ -46,12 +46,7 @@ mod ffi {
         pub safe fn tw_native_loss_of_speed(class: u32, ran_ns: u64, capacity: u32, weight: u32) -> u32;
         pub safe fn tw_native_lost_more(group: &RawGroup, than: &RawGroup) -> i32;
         pub safe fn tw_native_lost_near(group: &RawGroup, senior: &RawGroup, tun: &Tunables) -> u32;
-        pub fn tw_native_claims(
-            group: *const RawGroup,
-            senior: *const RawGroup,
-            losing: u32,
-            tun: &Tunables,
-        ) -> u32;
+        pub fn tw_native_claims(group: *const RawGroup, senior: *const RawGroup, tun: &Tunables) -> u32;
         pub safe fn tw_native_is_faster(capacity: u32, than: u32) -> u32;
         pub safe fn tw_native_moves_up(class: u32, here: u32, there: &Place) -> u32;
         pub safe fn tw_native_takes_turn(task: &Task, there: &Task, lost_more: i32, tun: &Tunables) -> u32;
@@ -190,12 +185,12 @@ impl Group {
         ffi::tw_native_lost_more(&self.0, &other.0)
     }
 
-    /// Whether this group takes the place of the senior one, if there is one, of which a parallel task is looked at that has
-    /// lost so much that its group was not told. What it has lost is brought near to what the senior one has.
-    pub fn claims(&self, senior: Option<&Self>, losing: u32, tun: &Tunables) -> bool {
+    /// Whether this group takes the place of the senior one, if there is one, of which a parallel task is looked at.
+    /// What it has lost is brought near to what the senior one has.
+    pub fn claims(&self, senior: Option<&Self>, tun: &Tunables) -> bool {
         let senior = senior.map_or(std::ptr::null(), |senior| &raw const senior.0);
         // SAFETY: the pointers are valid or null, and the callee stores to an aligned word that is an atomic here.
-        unsafe { ffi::tw_native_claims(&self.0, senior, losing, tun) != 0 }
+        unsafe { ffi::tw_native_claims(&self.0, senior, tun) != 0 }
     }
 }
 

@@ -98,10 +98,9 @@ u32 tw_native_lost_near(const struct tw_group *group, const struct tw_group *sen
 	return tw_lost_near(group, senior, tun);
 }
 
-u32 tw_native_claims(struct tw_group *group, const struct tw_group *senior, u32 losing,
-		     const struct tw_tunables *tun)
+u32 tw_native_claims(struct tw_group *group, const struct tw_group *senior, const struct tw_tunables *tun)
 {
-	return tw_claims(group, senior, losing, tun);
+	return tw_claims(group, senior, tun);
 }
 
 u32 tw_native_is_faster(u32 capacity, u32 than)

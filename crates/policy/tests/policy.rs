@@ -135,20 +135,19 @@ fn loss(waited_ns: u64, nr_threads: u32) -> u32 {
 fn whoever_lost_more_by_half_a_turn_is_senior() {
     let tun = turns_of_80_ms();
     let (first, little, more) = (group(1000 * MS), group(1039 * MS), group(1041 * MS));
-    let beside_first = |group: &Group, losing| group.claims(Some(&first), losing, &tun);
-    assert!(!beside_first(&first, 0), "nobody outranks itself");
-    assert!(!beside_first(&little, 0) && beside_first(&more, 0));
-    assert!(beside_first(&little, loss(2 * MS, 1)), "it waits as well");
-    assert!(!first.claims(Some(&more), 0, &tun) && !first.claims(Some(&little), 0, &tun));
+    let beside_first = |group: &Group| group.claims(Some(&first), &tun);
+    assert!(!beside_first(&first), "nobody outranks itself");
+    assert!(!beside_first(&little) && beside_first(&more));
+    assert!(!first.claims(Some(&more), &tun) && !first.claims(Some(&little), &tun));
     (0..6).for_each(|_| assert!(first.sub() > 0));
-    assert!(beside_first(&little, 0), "its phase is over");
+    assert!(beside_first(&little), "its phase is over");
 }
 
 #[test]
 fn what_was_lost_is_neither_forgotten_at_a_vacant_place_nor_remembered_for_ever() {
     let tun = turns_of_80_ms();
     let (owed, other) = (group(5000 * MS), group(4950 * MS));
-    assert!(other.claims(None, 0, &tun) && owed.claims(None, 0, &tun));
+    assert!(other.claims(None, &tun) && owed.claims(None, &tun));
     assert_eq!(
         owed.lost().wrapping_sub(other.lost()),
         loss(5000 * MS, 1) - loss(4950 * MS, 1)
@@ -208,7 +207,7 @@ fn who_never_sleeps_has_equal_turns() {
         let other = 1 - senior;
         (0..8).for_each(|_| programs[other].lose(loss(MS, 8)));
         turn_ms += 1;
-        if programs[other].claims(Some(&programs[senior]), 0, &tun) {
+        if programs[other].claims(Some(&programs[senior]), &tun) {
             turns.push(std::mem::take(&mut turn_ms));
             senior = other;
         }
@@ -794,11 +793,11 @@ proptest! {
         let (tun, groups) = (turns_of_80_ms(), [group(0), group(0)]);
         groups[0].lose(first);
         groups[1].lose(second);
-        let takes = groups[1].claims(Some(&groups[0]), 0, &tun);
+        let takes = groups[1].claims(Some(&groups[0]), &tun);
         let apart = groups[1].lost().wrapping_sub(groups[0].lost()) as i32;
         prop_assert!(apart.unsigned_abs() <= loss(160 * MS, 1));
         prop_assert_eq!(takes, apart > loss(40 * MS, 1) as i32);
-        prop_assert!(!takes || !groups[0].claims(Some(&groups[1]), 0, &tun));
+        prop_assert!(!takes || !groups[0].claims(Some(&groups[1]), &tun));
     }
 
     /// A task is never further from the current vtime than its span, ahead by a boost more if it is senior, behind by what

@@ -112,19 +112,6 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 	return cpu;
 }
 
-/* Whether a task of this class may take a CPU from what runs there at all. To look at its class is cheap. */
-__noinline bool may_take(s32 cpu, u32 class, u32 wakes)
-{
-	struct task_struct *running;
-	bool answer;
-
-	bpf_rcu_read_lock();
-	running = running_on(cpu);
-	answer = running && tw_may_take(class, class_of(running), wakes);
-	bpf_rcu_read_unlock();
-	return answer;
-}
-
 /*
  * The CPU whose running task a serial task takes over, or -1. The one that it ran on before comes
  * first: its cache is warm, and mostly it is the answer. Tasks that could go nowhere else come last.
@@ -378,6 +365,15 @@ static bool dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
 	return steal(cctx, cpu, !has_caches) || (has_caches && steal(cctx, cpu, true));
 }
 
+/* The queue that a CPU compares with its own: that for which it was kicked, or the next. */
+static s32 other_queue(struct cpu_ctx *cctx, s32 cpu)
+{
+	s32 kicked_for = (s32)cctx->kicked_for - 1;
+
+	cctx->kicked_for = 0;
+	return kicked_for >= 0 && kicked_for != cpu ? kicked_for : next_queued_cpu(&cctx->cursor, cpu);
+}
+
 void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
@@ -436,7 +432,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
-	from = queue_before(prev, &task, cpu, next_queued_cpu(&cctx->cursor, cpu), &due_ns);
+	from = queue_before(prev, &task, cpu, other_queue(cctx, cpu), &due_ns);
 	follow_senior();
 	if (from >= 0 && scx_bpf_dsq_move_to_local(from, SCX_ENQ_IMMED)) {
 		/* With a slice left it would stay at the head of the local queue. */

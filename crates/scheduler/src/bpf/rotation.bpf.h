@@ -52,8 +52,9 @@ static struct {
 	/* The foremost of those that may run elsewhere, as far as it looked, and its queue, or -1. */
 	struct tw_task first;
 	s32 queue;
-	/* CPUs that it may still kick. */
+	/* CPUs that it may still kick, and whether one of them was sent to the foremost. */
 	u32 kicks;
+	bool sent;
 	/* When it looks again, in nanoseconds. */
 	u64 in_ns;
 	/* The senior program when it looked last. */
@@ -65,6 +66,17 @@ static struct {
 bool rotation_armed;
 u64 armed_until;
 u64 armed_key;
+
+/* The first CPU that is kicked for the foremost looks at its queue; others would find it gone. */
+static void send_to_first(s32 cpu)
+{
+	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
+
+	if (!cctx || rotation_state.bound || rotation_state.sent)
+		return;
+	rotation_state.sent = true;
+	cctx->kicked_for = rotation_state.queue + 1;
+}
 
 /* Kicks a CPU if its task is due to make way for the one at hand (rotation_state.task). */
 __noinline int kick_if_due(s32 cpu, u64 now)
@@ -90,11 +102,15 @@ __noinline int kick_if_due(s32 cpu, u64 now)
 	if (in_ns)
 		return 0;
 	rotation_state.kicks--;
+	send_to_first(cpu);
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	return 0;
 }
 
-/* Kicks the CPUs whose tasks are due to make way for the foremost. */
+/*
+ * Kicks the CPUs whose tasks are due to make way for the foremost, first those that run what it goes before
+ * whatever their vtimes: kicks are few, and turns of its own kind would use them up.
+ */
 static void rotate_for_first(void)
 {
 	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(rotation_state.queue);
@@ -106,10 +122,11 @@ static void rotate_for_first(void)
 	rotation_state.task = rotation_state.first;
 	rotation_state.bound = false;
 	rotation_state.cpu_cursor = (from + (nr < nr_cpus ? nr : 1)) % nr_cpus;
-	bpf_for(i, 0, nr) {
-		s32 cpu = (from + i) % nr_cpus;
+	bpf_for(i, 0, 2 * nr) {
+		s32 cpu = (from + i % nr) % nr_cpus;
 
-		if (bpf_cpumask_test_cpu(cpu, first->cpus_ptr))
+		if (bpf_cpumask_test_cpu(cpu, first->cpus_ptr) &&
+		    may_take(cpu, rotation_state.task.class, false) == i < nr)
 			kick_if_due(cpu, now);
 	}
 }
@@ -225,6 +242,7 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	rotation_state.marked = false;
 	rotation_state.queue = -1;
 	rotation_state.kicks = 0;
+	rotation_state.sent = false;
 	rotation_state.in_ns = TW_ROTATION_MAX_NS;
 	refresh_cgroups();
 	count_crowd();

@@ -77,8 +77,10 @@ struct task_ctx {
 	/* se.sum_exec_runtime and nvcsw up to which vtime is charged. */
 	u64 charged_ns;
 	u64 nr_sleeps;
-	/* sched_info.run_delay, up to which its program was told that it waited. */
+	/* sched_info.run_delay, up to which its program was told that it waited; and how much of its present
+	 * wait it was told. */
 	u64 waited_ns;
+	u64 told_ns;
 	/* The parallel phase of its program in which it was last charged. */
 	u32 phase;
 	/* The better CPU that it leaves its own for, plus one, and whether that has to be taken. */
@@ -112,6 +114,8 @@ struct cpu_ctx {
 	 * exchange. */
 	u32 called_to;
 	u32 swaps_with;
+	/* The CPU for whose queue's first task it was kicked, plus one (rotation.bpf.h). */
+	u32 kicked_for;
 	/* When its task was last looked at for an exchange with that of another cache. */
 	u64 paired_at;
 	/* For how long serial tasks were ready that were charged here (crowd.bpf.h). */
@@ -492,8 +496,8 @@ static u32 loss_of(const struct task_struct *p, const struct tw_group *group, u3
 	return tw_loss(waited_ns, weight, tw_read(&group->nr_ready), p->signal->nr_threads, nr_cpus);
 }
 
-/* A parallel task competes for seniority, of which its program has lost so much that it was not told yet. */
-static void claim_seniority(struct tw_task *task, u32 tgid, struct tw_group *mine, u32 losing)
+/* A parallel task competes for seniority. */
+static void claim_seniority(struct tw_task *task, u32 tgid, struct tw_group *mine)
 {
 	u32 senior = senior_tgid;
 	struct tw_group *first;
@@ -501,7 +505,7 @@ static void claim_seniority(struct tw_task *task, u32 tgid, struct tw_group *min
 	if (task->class != TW_CLASS_PARALLEL)
 		return;
 	first = senior ? group_of(senior) : NULL;
-	if (!tw_claims(mine, first, losing, tun()))
+	if (!tw_claims(mine, first, tun()))
 		return;
 	if (__sync_val_compare_and_swap(&senior_tgid, senior, tgid) == senior) {
 		task->class = TW_CLASS_SENIOR;
@@ -516,15 +520,36 @@ static void claim_seniority(struct tw_task *task, u32 tgid, struct tw_group *min
 static u64 tell_loss(const struct task_struct *p, struct task_ctx *tctx, struct tw_group *group,
 		     enum tw_class class, u64 ran_ns)
 {
-	u64 waited_ns = p->sched_info.run_delay - tctx->waited_ns;
-	u32 weight = weight_of(p, &tctx->in), loss = loss_of(p, group, weight, waited_ns);
+	u64 waited_ns = p->sched_info.run_delay - tctx->waited_ns, told_ns = tctx->told_ns;
+	u32 weight = weight_of(p, &tctx->in);
+	u32 loss = loss_of(p, group, weight, waited_ns > told_ns ? waited_ns - told_ns : 0);
 
 	tctx->waited_ns += waited_ns;
+	tctx->told_ns = 0;
 	if (nr_faster)
 		loss += tw_loss_of_speed(class, ran_ns, capacity_of(scx_bpf_task_cpu(p)), weight);
 	if (loss)
 		tw_fetch_add(&group->lost, loss);
 	return waited_ns;
+}
+
+/*
+ * A task has been waiting for so long. If its program were told only when it runs, the one that goes first
+ * would have its turn until some of the others' tasks outrun their boosts, and threads that meet would run a
+ * few at a time.
+ */
+static void tell_waiting(const struct task_struct *p, struct task_ctx *tctx, struct tw_group *group,
+			 s64 waiting_ns)
+{
+	u64 told_ns = tctx->told_ns;
+	u32 loss;
+
+	if (waiting_ns <= (s64)told_ns)
+		return;
+	loss = loss_of(p, group, weight_of(p, &tctx->in), waiting_ns - told_ns);
+	tctx->told_ns = waiting_ns;
+	if (loss)
+		tw_fetch_add(&group->lost, loss);
 }
 
 /* Brings a task's vtime up to what it has run, and says what it is. It competes for seniority. */
@@ -558,7 +583,7 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
 	if (group && task->class >= TW_CLASS_SENIOR)
 		tctx->phase = group->began;
 	if (group)
-		claim_seniority(task, p->tgid, group, 0);
+		claim_seniority(task, p->tgid, group);
 	return 0;
 }
 
@@ -578,8 +603,8 @@ static bool look_at_waiting(struct task_struct *p, s32 queue, struct tw_task *ta
 	/* 0 if another CPU has just taken it. */
 	queued_ns = tw_read(&p->sched_info.last_queued);
 	waiting_ns = queued_ns ? scx_bpf_now() - queued_ns : 0;
-	claim_seniority(task, p->tgid, group,
-			loss_of(p, group, weight_of(p, &tctx->in), waiting_ns > 0 ? waiting_ns : 0));
+	tell_waiting(p, tctx, group, waiting_ns);
+	claim_seniority(task, p->tgid, group);
 	return true;
 }
 
@@ -592,6 +617,19 @@ static struct task_struct *running_on(s32 cpu)
 	return running && running->pid && running->prio >= 100 && (!partial || running->policy == SCHED_EXT) ?
 		       running :
 		       NULL;
+}
+
+/* Whether a task of this class may take a CPU from what runs there at all. To look at its class is cheap. */
+__noinline bool may_take(s32 cpu, u32 class, u32 wakes)
+{
+	struct task_struct *running;
+	bool answer;
+
+	bpf_rcu_read_lock();
+	running = running_on(cpu);
+	answer = running && tw_may_take(class, class_of(running), wakes);
+	bpf_rcu_read_unlock();
+	return answer;
 }
 
 /* What a CPU's interrupts and its hypervisor took, where the kernel is built not to account it to tasks. */

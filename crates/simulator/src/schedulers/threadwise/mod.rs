@@ -37,6 +37,8 @@ struct TaskContext {
     charged_ns: Ns,
     /// Up to when its program is told that it waited.
     waited_ns: Ns,
+    /// What its program was told of its present wait.
+    told_ns: Ns,
     nr_sleeps: u64,
     /// The parallel phase of its program in which it was last charged.
     phase: u32,
@@ -61,7 +63,9 @@ struct Rotation {
     nr_empty: usize,
     waiting: bool,
     marked: bool,
+    /// CPUs that it may still kick, and whether one of them was sent to the foremost.
     kicks: usize,
+    sent: bool,
     in_ns: Ns,
     /// The senior program when it looked last.
     senior: Option<usize>,
@@ -86,6 +90,8 @@ pub struct Threadwise {
     /// The faster CPU to which each was asked to send its task, and whose task it is to have in exchange.
     called_to: Vec<Option<CpuIndex>>,
     swaps_with: Vec<Option<CpuIndex>>,
+    /// The queue for whose first task each was kicked.
+    kicked_for: Vec<Option<CpuIndex>>,
     /// When a CPU that is not the fastest kept its task last.
     slower_kept_at: Option<Ns>,
     /// Whether CPUs share cores, and whether the kernel does not know which.
@@ -138,6 +144,7 @@ impl Threadwise {
             capacities,
             called_to: vec![None; nr],
             swaps_with: vec![None; nr],
+            kicked_for: vec![None; nr],
             slower_kept_at: None,
             has_smt,
             hidden_smt: has_smt && !kernel.knows_cores(),
@@ -261,8 +268,11 @@ impl Threadwise {
 
     fn look_at_waiting(&mut self, kernel: &Kernel, task: TaskIndex, cpu: CpuIndex) -> Task {
         let mut found = self.look_at_charged(kernel, task, cpu);
-        let losing = self.loss(kernel, task, kernel.now - kernel.tasks[task].waits_since);
-        self.claim_seniority(&mut found, kernel.tasks[task].program, losing);
+        let waiting_ns = kernel.now - kernel.tasks[task].waits_since;
+        let loss = self.loss(kernel, task, waiting_ns.saturating_sub(self.tasks[task].told_ns));
+        self.groups[kernel.tasks[task].program].lose(loss);
+        self.tasks[task].told_ns = waiting_ns;
+        self.claim_seniority(&mut found, kernel.tasks[task].program);
         found
     }
 
@@ -278,12 +288,12 @@ impl Threadwise {
         waiting.loss()
     }
 
-    fn claim_seniority(&mut self, task: &mut Task, group: usize, losing: u32) {
+    fn claim_seniority(&mut self, task: &mut Task, group: usize) {
         if task.class != Class::Parallel {
             return;
         }
         let first = self.senior.map(|senior| &self.groups[senior]);
-        if self.groups[group].claims(first, losing, &self.tun) {
+        if self.groups[group].claims(first, &self.tun) {
             self.senior = Some(group);
             self.senior_lost = self.groups[group].lost();
             task.class = Class::Senior;
@@ -304,7 +314,7 @@ impl Threadwise {
         self.vtime_now = moved;
         let waited_ns = kernel.tasks[task].waited - self.tasks[task].waited_ns;
         let group = &self.groups[kernel.tasks[task].program];
-        group.lose(self.loss(kernel, task, waited_ns));
+        group.lose(self.loss(kernel, task, waited_ns.saturating_sub(self.tasks[task].told_ns)));
         let ran_ns = kernel.tasks[task].ran - self.tasks[task].charged_ns;
         self.crowd.add(found.class, ran_ns, waited_ns);
         let capacity = self.capacities[kernel.tasks[task].cpu];
@@ -312,13 +322,14 @@ impl Threadwise {
         group.lose(loss_of_speed(found.class, ran_ns, capacity, weight));
         let context = &mut self.tasks[task];
         context.waited_ns = kernel.tasks[task].waited;
+        context.told_ns = 0;
         context.charged_ns = kernel.tasks[task].ran;
         context.nr_sleeps = kernel.tasks[task].nr_sleeps;
         context.vtime = found.vtime;
         if matches!(found.class, Class::Senior | Class::Parallel) {
             context.phase = self.groups[kernel.tasks[task].program].phase();
         }
-        self.claim_seniority(&mut found, kernel.tasks[task].program, 0);
+        self.claim_seniority(&mut found, kernel.tasks[task].program);
         found
     }
 
@@ -709,7 +720,10 @@ impl Scheduler for Threadwise {
             }
             return self.dispatch_idle(kernel, cpu);
         }
-        let other = self.next_queued(kernel.cpus.len(), cpu);
+        let other = match self.kicked_for[cpu].take() {
+            Some(queue) if queue != cpu => Some(queue),
+            _ => self.next_queued(kernel.cpus.len(), cpu),
+        };
         let before = self.queue_before(kernel, prev, &mut task, cpu, other);
         self.follow_senior(kernel);
         if before.is_ok_and(|from| kernel.move_to_local(cpu, self.queues + from)) {
@@ -772,6 +786,7 @@ impl Scheduler for Threadwise {
         self.rotation.marked = false;
         self.rotation.first = None;
         self.rotation.kicks = 0;
+        self.rotation.sent = false;
         self.rotation.in_ns = ROTATION_MAX_NS;
         self.crowd.count(kernel.now, kernel.cpus.len());
         self.look_at_queues(kernel);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The timer by which those who wait get their turn (`rotation.bpf.h`).
 
-use threadwise_policy::{Task, makes_room};
+use threadwise_policy::{Task, makes_room, may_take};
 
 use super::Threadwise;
 use crate::Ns;
@@ -66,6 +66,11 @@ impl Threadwise {
         self.rotation.in_ns = self.rotation.in_ns.min(self.tun.look_in(&task, &waiting, in_ns));
         if in_ns == 0 {
             self.rotation.kicks -= 1;
+            // Others would find it gone.
+            if !is_bound && !self.rotation.sent {
+                self.rotation.sent = true;
+                self.kicked_for[cpu] = Some(queue);
+            }
             kernel.kick_preempt(cpu);
         }
     }
@@ -116,10 +121,18 @@ impl Threadwise {
         let (total, from) = (kernel.cpus.len(), self.rotation.cpu_cursor);
         let nr = total.min(ROTATION_CPUS);
         self.rotation.cpu_cursor = (from + if nr < total { nr } else { 1 }) % total;
-        for step in 0..nr {
-            let cpu = (from + step) % total;
-            if kernel.may_run(first, cpu) {
-                self.kick_if_due(kernel, cpu, (waiting, queue), false);
+        // First those that run what it goes before whatever their vtimes: kicks are few, and turns of its own kind would use them up.
+        for later in [true, false] {
+            for step in 0..nr {
+                let cpu = (from + step) % total;
+                let Some(running) = kernel.cpus[cpu].running else {
+                    continue;
+                };
+                if kernel.may_run(first, cpu)
+                    && may_take(waiting.class, self.class_of(kernel, running), false) == later
+                {
+                    self.kick_if_due(kernel, cpu, (waiting, queue), false);
+                }
             }
         }
     }
