@@ -176,6 +176,8 @@ pub struct Kernel {
     pub tasks: Vec<Task>,
     /// How many threads of each program have not ended (`signal->nr_threads`).
     pub nr_threads: Vec<u32>,
+    /// What each program has said of its next serial phase ([`crate::Program::serial_ahead`]).
+    pub(crate) serial_ahead: Vec<Ns>,
     pub(crate) queues: Vec<Queue>,
     pub(crate) costs: Costs,
     pub(crate) events: Events,
@@ -216,6 +218,7 @@ impl Kernel {
             domains: Domains::of(machine),
             tasks: Vec::new(),
             nr_threads: Vec::new(),
+            serial_ahead: Vec::new(),
             queues: Vec::new(),
             costs,
             events: Events::default(),
@@ -242,6 +245,19 @@ impl Kernel {
         let counted = std::mem::take(&mut self.tasks[task].counted);
         let is_lost = self.delays.as_mut().is_some_and(|delays| delays.loses_sample());
         (!is_lost).then_some(counted)
+    }
+
+    /// What is left of what a task does now, in nanoseconds on the fastest CPU, as of when it was last accounted; nothing if
+    /// it has yet to say what it does, which it will on a CPU. No kernel knows it.
+    pub(crate) fn left_ns(&self, task: TaskIndex) -> Option<Ns> {
+        let Task { doing, left, .. } = self.tasks[task];
+        match doing {
+            Doing::Wake(..) => None,
+            Doing::Next if left == 0 => None,
+            Doing::Compute | Doing::Next => Some(left / RATE_ONE),
+            // Who spins for others has nothing to do.
+            Doing::Spin(_) | Doing::SpinFor(_) | Doing::Sleep(_) | Doing::SleepTime => Some(0),
+        }
     }
 
     /// The resident set of a task's program, as far as that says how it uses memory, in bytes.

@@ -59,6 +59,12 @@ pub trait Program {
     /// this and the beginning of the step, so no wake-up is lost.
     fn next(&mut self, thread: usize, now: Ns) -> Step;
 
+    /// How long the serial phase after the present parallel one will be, in nanoseconds on the fastest CPU, as far as the
+    /// program knows. Nobody is told but who foresees ([`crate::schedulers::Fluid`]).
+    fn serial_ahead(&self) -> Ns {
+        0
+    }
+
     /// The thread's weight, 1 to 10000 where 100 is nice 0, if it is not that of the program.
     fn weight(&self, _thread: usize) -> Option<u32> {
         None

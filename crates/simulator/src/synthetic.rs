@@ -159,6 +159,10 @@ impl Program for Synthetic {
         }
     }
 
+    fn serial_ahead(&self) -> Ns {
+        self.round.serial_units * self.unit_ns
+    }
+
     fn memory(&self, _thread: usize) -> Memory {
         self.memory
     }

@@ -183,6 +183,7 @@ impl World {
         self.programs.push(program);
         self.tasks.push(Vec::new());
         self.kernel.nr_threads.push(0);
+        self.kernel.serial_ahead.push(0);
         self.add_threads(index, threads, weight, bound_to);
         for task in self.tasks[index].clone() {
             self.wake(task, None);
@@ -384,6 +385,7 @@ impl World {
                 (task.program, task.thread)
             };
             let step = self.programs[program].next(thread, self.kernel.now);
+            self.kernel.serial_ahead[program] = self.programs[program].serial_ahead();
             let task = &mut self.kernel.tasks[running];
             match step {
                 Step::Compute(ns) => {

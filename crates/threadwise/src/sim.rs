@@ -71,7 +71,9 @@ pub enum Command {
 /// core-queue: Molnar's, that with one queue for each core;
 /// paper: that with what thread-essence, section VII says, and no more;
 /// naive: each thread on a CPU at random;
-/// balanced: threads spread evenly over cores and kept there.
+/// balanced: threads spread evenly over cores and kept there;
+/// clairvoyant: no scheduler but a mark, for machines whose CPUs differ in speed only. It shares CPUs perfectly, knows how long phases
+/// last, and pays nothing: neither for switches and moves nor what the kernel's work costs the others.
 ///
 /// Whether ours knows which CPUs share cores on a machine whose kernel does not depends on --machine in its command, as in
 /// the lab. Where the machine's file gives power figures, the table has what its packages consumed in the time of a run.
@@ -617,7 +619,11 @@ fn world_with(
     let capacities: Vec<u32> = machine.cpus().iter().map(|cpu| cpu.capacity).collect();
     let Some(ours) = Ours::of(scheduler)? else {
         let known = check::known(&scheduler.name)?;
-        let costs = change(known.costs_in_lab(mips, &capacities));
+        let costs = match (known, known.costs_in_lab(mips, &capacities)) {
+            // Who pays nothing does so everywhere.
+            (Known::Clairvoyant, costs) => costs,
+            (_, costs) => change(costs),
+        };
         return Ok(known.world_drawn(machine, costs, Tunables::default(), seed));
     };
     if ours.alternate == AlternateBy::Resident && machine.nr_llcs() != 1 {

@@ -87,10 +87,18 @@ fn results_name_their_schema() {
     assert_eq!(all.len(), 45);
     assert_eq!(all[0]["programs"], serde_json::json!(["inf:1", "inf:1"]));
     assert_eq!(all[0]["baseline"]["total"], 8.0);
+    assert_eq!((&all[0]["most"], &all[44]["most"]), (&8.0.into(), &2.0.into()));
+    let foreseen = json("pairs --policy clairvoyant --baseline seniority --asymmetry 2");
+    let mut gains = foreseen["pairs"].as_array().unwrap().iter();
+    assert!(gains.all(|pair| pair["gain"].as_f64().unwrap() > -1e-3));
 
     let means = json("means --apps 1");
     assert_eq!(means["schema"], "threadwise.model.means/1");
     assert_eq!(means["policies"][1]["nr_mixes"], 9);
+    assert_eq!(means["policies"][5]["policy"], "clairvoyant");
+    // A program alone has all that it can.
+    assert!(means["most"]["gain"].as_f64().unwrap().abs() < 1e-9);
+    assert_eq!(json("joint inf:1 1:inf --cores 4")["most"], 4.0);
 }
 
 #[test]
@@ -112,13 +120,14 @@ fn programs_together_are_predicted() {
             "phases-unknown",
             "serial-boost",
             "seniority-alone",
-            "seniority"
+            "seniority",
+            "clairvoyant"
         ]
     );
     let gain = |policy: usize| joint[policy]["gain"].as_f64().unwrap();
     let idle = |policy: usize| joint[policy]["outcome"]["idle"].as_f64().unwrap();
-    assert!(gain(4) > gain(2) && gain(2) > 0.005 && gain(1) == 0.0);
-    assert!(idle(4) < idle(2) && idle(2) < idle(1));
+    assert!(gain(5) > gain(4) && gain(4) > gain(2) && gain(2) > 0.005 && gain(1) == 0.0);
+    assert!(idle(5) < idle(4) && idle(4) < idle(2) && idle(2) < idle(1));
     assert!(joint[1]["fairness"].as_f64().unwrap() > 0.98);
     // Where all cores are equal there are no speeds to know.
     assert_eq!(joint[0]["outcome"], joint[1]["outcome"]);

@@ -21,7 +21,7 @@ const MAX_STATES: usize = 1000;
 ///
 /// # Errors
 /// If there is no program, or more than [`MAX_EXPECTED_PROGRAMS`], or they have more than a thousand joint phases, or
-/// the chain has no single long-run average.
+/// the chain has no single long-run average; and for [`Policy::Clairvoyant`], as no state says what is left of a phase.
 pub fn expectation<P: Clone + Into<Program>>(
     machine: Machine,
     programs: &[P],
@@ -52,13 +52,13 @@ pub fn expectation<P: Clone + Into<Program>>(
 /// where neither speed nor priority depends on the order of entry: with phases unknown and with serial boost.
 ///
 /// # Errors
-/// As [`expectation`].
+/// As [`expectation`], but for a policy that needs to be played out.
 pub fn is_insensitive<P: Clone + Into<Program>>(
     machine: Machine,
     programs: &[P],
     policy: Policy,
 ) -> Result<bool, Error> {
-    if policy.has_seniority() {
+    if policy.has_seniority() || policy.is_clairvoyant() {
         return Ok(false);
     }
     let programs: Vec<Program> = programs.iter().cloned().map(Into::into).collect();
@@ -95,6 +95,9 @@ impl Chain {
     fn explore(machine: Machine, programs: &[Program], policy: Policy) -> Result<Self, Error> {
         if programs.is_empty() {
             return Err(Error::NoPrograms);
+        }
+        if policy.is_clairvoyant() {
+            return Err(Error::Clairvoyant);
         }
         if programs.len() > MAX_EXPECTED_PROGRAMS {
             return Err(Error::TooManyPrograms {
@@ -284,5 +287,16 @@ mod tests {
             expectation::<Ratio>(machine, &[], Policy::Seniority),
             Err(Error::NoPrograms)
         );
+    }
+
+    #[test]
+    fn nobody_foresees_in_the_chain() {
+        let machine = Machine::new(8, 1.0).unwrap();
+        let pair = ratios(["1:1", "1:1"]);
+        assert_eq!(
+            expectation(machine, &pair, Policy::Clairvoyant),
+            Err(Error::Clairvoyant)
+        );
+        assert_eq!(is_insensitive(machine, &pair, Policy::Clairvoyant), Ok(false));
     }
 }

@@ -9,7 +9,7 @@ use super::{Machine, Policy};
 pub(super) struct Joint {
     /// The index of each program's phase.
     phases: Vec<usize>,
-    /// Indices of the parallel programs, the first to enter first.
+    /// Indices of the parallel programs, the first to enter first, or as [`Joint::order_by`] has put them.
     parallel: Vec<usize>,
 }
 
@@ -20,6 +20,15 @@ pub(super) struct Speeds {
     pub of: Vec<f64>,
     /// How many cores are idle.
     pub idle_cores: u32,
+}
+
+/// What a program has before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ahead {
+    /// It has no serial phase.
+    pub is_never_serial: bool,
+    /// What it takes, were it alone, up to the end of its next serial phase.
+    pub time: f64,
 }
 
 impl Joint {
@@ -51,6 +60,16 @@ impl Joint {
     /// Forgets the order of entry, which matters for policies with seniority only.
     pub fn forget_order(&mut self) {
         self.parallel.sort_unstable();
+    }
+
+    /// Puts the parallel programs in the order of what each has before it, the least first, for [`Policy::Clairvoyant`];
+    /// those that are never serial come last. Who has equally much stays where it is.
+    pub fn order_by(&mut self, ahead: impl Fn(usize) -> Ahead) {
+        self.parallel.sort_by(|a, b| {
+            let (a, b) = (ahead(*a), ahead(*b));
+            let by_time = a.time.total_cmp(&b.time);
+            a.is_never_serial.cmp(&b.is_never_serial).then(by_time)
+        });
     }
 
     /// What each of `programs` gets: those of a tier share the fastest cores that the tiers before it leave, each of
@@ -94,6 +113,10 @@ impl Joint {
         match policy {
             Policy::SpeedsUnknown | Policy::PhasesUnknown => vec![[serial, juniors].concat()],
             Policy::SeniorityAlone => vec![[serial, senior].concat(), juniors],
+            Policy::Clairvoyant => {
+                let one_by_one = self.parallel.iter().map(|program| vec![*program]);
+                std::iter::once(serial).chain(one_by_one).collect()
+            }
             Policy::SerialBoost | Policy::Seniority | Policy::FixedPriority => vec![serial, senior, juniors],
         }
     }
@@ -107,13 +130,14 @@ mod tests {
     use super::super::{CoreType, Program};
     use super::*;
 
-    const POLICIES: [Policy; 6] = [
+    const POLICIES: [Policy; 7] = [
         Policy::SpeedsUnknown,
         Policy::PhasesUnknown,
         Policy::SerialBoost,
         Policy::SeniorityAlone,
         Policy::Seniority,
         Policy::FixedPriority,
+        Policy::Clairvoyant,
     ];
 
     /// Programs of these numbers of ready threads, 0 for one a core; those with several entered in this order.
@@ -150,13 +174,13 @@ mod tests {
             for policy in [Policy::PhasesUnknown, Policy::SeniorityAlone] {
                 assert_speeds(&[1, 0], &[1], a, policy, &[a * all / (a * 9.0), 8.0 / 9.0 * all]);
             }
-            for policy in [Policy::SerialBoost, Policy::Seniority] {
+            for policy in [Policy::SerialBoost, Policy::Seniority, Policy::Clairvoyant] {
                 assert_speeds(&[1, 0], &[1], a, policy, &[a, 7.0]);
             }
             for policy in [Policy::PhasesUnknown, Policy::SerialBoost] {
                 assert_speeds(&[0, 0], &[0, 1], a, policy, &[all / 2.0; 2]);
             }
-            for policy in [Policy::Seniority, Policy::SeniorityAlone] {
+            for policy in [Policy::Seniority, Policy::SeniorityAlone, Policy::Clairvoyant] {
                 assert_speeds(&[0, 0], &[1, 0], a, policy, &[0.0, all]);
             }
             assert_speeds(&[0, 0], &[1, 0], a, Policy::FixedPriority, &[all, 0.0]);
@@ -186,6 +210,8 @@ mod tests {
         assert_speeds(&[1, 4, 7], &[1, 2], 2.0, Policy::Seniority, &[2.0, 4.0, 3.0]);
         assert_speeds(&[1, 4, 7], &[2, 1], 2.0, Policy::Seniority, &[2.0, 0.0, 7.0]);
         assert_speeds(&[1, 4, 7], &[1, 2], 2.0, Policy::SeniorityAlone, &[1.2, 4.8, 3.0]);
+        // The second of three parallel programs goes before the third, too.
+        assert_speeds(&[4, 3, 7], &[1, 0, 2], 1.0, Policy::Clairvoyant, &[4.0, 3.0, 1.0]);
         // Three kinds of cores: the serial thread has the fastest, the two threads the next.
         let kinds = [(1, 4.0), (2, 2.0), (5, 1.0)].map(|(cores, speed)| CoreType { cores, speed });
         let machine = Machine::of_types(&kinds).unwrap();
@@ -212,10 +238,30 @@ mod tests {
         );
     }
 
+    #[test]
+    fn the_one_with_the_least_before_it_comes_first() {
+        let mut joint = Joint {
+            phases: vec![0; 4],
+            parallel: vec![3, 0, 2],
+        };
+        let ahead = |is_never_serial, time| Ahead {
+            is_never_serial,
+            time,
+        };
+        let of = [
+            ahead(false, 2.0),
+            ahead(false, 0.0),
+            ahead(true, 1.0),
+            ahead(false, 2.0),
+        ];
+        joint.order_by(|program| of[program]);
+        assert_eq!(joint.parallel, [3, 0, 2]);
+    }
+
     proptest! {
         #[test]
         fn no_core_is_idle_and_none_is_used_twice(
-            kinds in vec((1u32..12, 0.5..4.0f64), 1..4), threads in vec(1u32..20, 1..12), policy in 0usize..6
+            kinds in vec((1u32..12, 0.5..4.0f64), 1..4), threads in vec(1u32..20, 1..12), policy in 0usize..7
         ) {
             let kinds: Vec<CoreType> = kinds.into_iter().map(|(cores, speed)| CoreType { cores, speed }).collect();
             let machine = Machine::of_types(&kinds).unwrap();

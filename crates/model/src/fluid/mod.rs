@@ -10,7 +10,8 @@
 //! [`expectation`] has no randomness and is exact for independent exponential lengths. Without seniority the two agree
 //! for every distribution ([`is_insensitive`]); with seniority the result depends on it, as seniority keeps a program
 //! going that has less left of its phase than its rival. Start at [`play_out`]. [`average`] goes over all pairs, or
-//! triples, of the paper's programs.
+//! triples, of the paper's programs. How much more there is to be had says [`Policy::Clairvoyant`], which knows how
+//! long phases last, and no scheduler exceeds [`most_total`].
 //!
 //! Beyond the paper, as its section IX asks: any number of programs, cores of several speeds ([`CoreType`]), phases of
 //! any number of threads ([`Program`]).
@@ -26,10 +27,10 @@ mod program;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-pub use bound::bound_total;
+pub use bound::{bound_total, most_total};
 pub use expectation::{MAX_EXPECTED_PROGRAMS, expectation, is_insensitive};
 pub use machine::{CoreType, MAX_CORE_TYPES, Machine};
-pub use mixes::{Average, PAPER_RATIOS, average, long_run, mixes};
+pub use mixes::{Average, Most, PAPER_RATIOS, average, long_run, mixes, most};
 pub use playout::{Length, Playout, play_out, seed_of};
 pub use program::{ParseProgramError, Phase, Program, Threads};
 
@@ -61,12 +62,26 @@ pub enum Policy {
     /// A fixed priority, kept for comparison: with uniform phases it is what yields 7.03 core units for (1:1)+(1:1)
     /// and 7.51 for (4:1)+(1:4) on 8 equal cores. It depends on the order of the programs and may starve the others.
     FixedPriority,
+    /// As serial boost, but the cores that the serial threads leave go to the parallel program that would be done soonest,
+    /// were it alone, with what it does up to the end of its next serial phase; what it leaves to the next, and so on. Those
+    /// that are never serial come last. Looked at anew whenever a phase ends.
+    ///
+    /// No policy for a kernel, which does not know how long phases last: a mark for those that do not. Speed is lost while
+    /// all programs are serial. So who goes first has little to do before its serial phase, whose length the others'
+    /// parallel work has to cover, and that is short. It looks one round ahead and no further, so it is no bound by
+    /// itself ([`most_total`] is), and it cares for no fairness.
+    Clairvoyant,
 }
 
 impl Policy {
     /// Whether it matters who entered a parallel phase first.
     fn has_seniority(self) -> bool {
         matches!(self, Self::SeniorityAlone | Self::Seniority)
+    }
+
+    /// Whether it matters how long phases last.
+    fn is_clairvoyant(self) -> bool {
+        self == Self::Clairvoyant
     }
 }
 
@@ -169,6 +184,9 @@ pub enum Error {
         /// How many were given.
         programs: usize,
     },
+    /// The states of the exact solution say in which phases programs are, and not how long these last.
+    #[error("the expectation does not know how long phases last, by which `clairvoyant` goes: play it out")]
+    Clairvoyant,
     /// Programs of many phases have more joint phases than the equations are solved for.
     #[error("these programs have too many joint phases for the expectation: play them out")]
     TooManyStates,

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use threadwise_machine::Machine;
+use threadwise_model::fluid::Policy;
 use threadwise_policy::{AlternateBy, Mode, PairingBy, Tunables, faster_than_slowest};
 
 use crate::Ns;
@@ -11,7 +12,7 @@ use crate::costs::Costs;
 use crate::kernel::Kernel;
 use crate::scheduler::Scheduler;
 use crate::schedulers::broken::{Broken, How};
-use crate::schedulers::{Assigned, Fair, O1, RoundRobin, Threadwise};
+use crate::schedulers::{Assigned, Fair, Fluid, O1, RoundRobin, Threadwise};
 use crate::world::World;
 
 /// A scheduler that a user may ask for by name.
@@ -33,6 +34,8 @@ pub enum Known {
     Naive,
     /// Threads spread evenly and kept there.
     Balanced,
+    /// Perfect sharing by who knows how long phases last, at no costs: a mark that is not to be reached.
+    Clairvoyant,
     /// One that goes wrong, to see that it is noticed.
     Broken(How),
 }
@@ -81,11 +84,14 @@ impl fmt::Display for Flags {
 /// The slice of round robin.
 const ROUND_ROBIN_SLICE_NS: Ns = 1_000_000;
 
+/// After how long who shares perfectly places tasks anew, which costs it nothing: short against phases of 20 ms.
+const FLUID_STEP_NS: Ns = 250_000;
+
 /// Of the random assignment that `naive` is where nobody asks for another.
 const NAIVE_SEED: u64 = 1;
 
 impl Known {
-    /// Those that work.
+    /// Those that work, and that a kernel could have: what small worlds are drawn from.
     pub const ALL: [Self; 8] = [
         Self::Threadwise,
         Self::Kernel,
@@ -96,6 +102,11 @@ impl Known {
         Self::Naive,
         Self::Balanced,
     ];
+
+    /// Those that have a name for users.
+    pub fn offered() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().chain([Self::Clairvoyant])
+    }
 
     /// Its name in experiments and options.
     pub fn name(self) -> &'static str {
@@ -108,6 +119,7 @@ impl Known {
             Self::Paper => "paper",
             Self::Naive => "naive",
             Self::Balanced => "balanced",
+            Self::Clairvoyant => "clairvoyant",
             Self::Broken(how) => how.name(),
         }
     }
@@ -115,16 +127,15 @@ impl Known {
     /// The one of this name, one that is broken included.
     pub fn named(name: &str) -> Option<Self> {
         let broken = How::ALL.map(Self::Broken);
-        Self::ALL
-            .into_iter()
-            .chain(broken)
-            .find(|known| known.name() == name)
+        Self::offered().chain(broken).find(|known| known.name() == name)
     }
 
     /// What the kernel's work takes under this scheduler in the lab, on CPUs of these capacities as it knows them: of those
-    /// that nobody runs there, as under its own.
+    /// that nobody runs there, as under its own. But clairvoyance costs nothing, as a mark that pays for its steps would be
+    /// none.
     pub fn costs_in_lab(self, mips: u32, capacities: &[u32]) -> Costs {
         match self {
+            Self::Clairvoyant => Costs::FREE,
             Self::Threadwise => Costs::of_lab_with_ours(mips, !faster_than_slowest(capacities).is_empty()),
             _ => Costs::of_lab(mips),
         }
@@ -182,6 +193,7 @@ impl Known {
             Self::Paper => Box::new(O1::with_essence(kernel)),
             Self::Naive => Box::new(Assigned::naive(kernel, seed)),
             Self::Balanced => Box::new(Assigned::balanced(kernel, machine)),
+            Self::Clairvoyant => Box::new(Fluid::new(Policy::Clairvoyant, FLUID_STEP_NS)),
             Self::Broken(how) => Box::new(Broken::new(kernel, how)),
         }
     }
@@ -198,8 +210,9 @@ impl Known {
     }
 
     /// Whether everybody's turn comes within a few hundred milliseconds beside two dozen others. A slice of O(1) alone is
-    /// 100 ms at nice 0, 500 at -5, and interactive tasks keep expired ones waiting for a second each.
+    /// 100 ms at nice 0, 500 at -5, and interactive tasks keep expired ones waiting for a second each. Clairvoyance has long
+    /// phases wait for as long as there are short ones.
     pub fn serves_all_soon(self) -> bool {
-        !matches!(self, Self::O1 | Self::CoreQueue | Self::Paper)
+        !matches!(self, Self::O1 | Self::CoreQueue | Self::Paper | Self::Clairvoyant)
     }
 }

@@ -76,6 +76,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let machine = options.cores.machine()?;
     let predictions = predict(options, machine)?;
+    let most = fluid::most_total(machine, &options.programs);
     if options.format == Format::Json {
         let json = serde_json::json!({
             "schema": "threadwise.model.joint/2",
@@ -85,6 +86,7 @@ pub fn run(options: &Options) -> Result<()> {
             "distribution": options.distribution,
             "seed": options.seed,
             "policies": predictions,
+            "most": most,
         });
         println!("{}", serde_json::to_string_pretty(&json)?);
         return Ok(());
@@ -118,7 +120,7 @@ pub fn run(options: &Options) -> Result<()> {
     println!("{}", lines(&header, rows));
     println!(
         "± is two standard errors. Gain: over phases-unknown. Idle: the share of core time. Speedup: over having the \
-         machine to itself."
+         machine to itself. No scheduler exceeds {most:.3} slow cores' worth: all cores with threads for them, or all programs as fast as alone."
     );
     Ok(())
 }

@@ -23,7 +23,7 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t = Policy::PhasesUnknown)]
     baseline: Policy,
 
-    /// The seed of the lengths of phases, for policies with seniority
+    /// The seed of the lengths of phases, for policies with seniority and foresight
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
@@ -63,6 +63,7 @@ pub fn run(options: &Options) -> Result<()> {
         Ok(Row { policy, average })
     };
     let rows = POLICIES.into_iter().map(row).collect::<Result<Vec<_>>>()?;
+    let most = fluid::most(machine, options.apps, options.baseline, length(options.seed))?;
     if options.format == Format::Json {
         let json = serde_json::json!({
             "schema": "threadwise.model.means/1",
@@ -73,6 +74,7 @@ pub fn run(options: &Options) -> Result<()> {
             "baseline": options.baseline,
             "seed": options.seed,
             "policies": rows,
+            "most": most,
         });
         println!("{}", serde_json::to_string_pretty(&json)?);
         return Ok(());
@@ -84,18 +86,24 @@ pub fn run(options: &Options) -> Result<()> {
         fluid::PAPER_RATIOS.join(" ")
     );
     let header = ["policy", "slow cores' worth", "gain", "idle", "fairness"];
+    let gain = |gain: f64| format!("{:+.2} %", (1e4 * gain).round() / 100.0 + 0.0);
     let cells = rows.iter().map(|Row { policy, average }| {
         vec![
             name(*policy),
             format!("{:.3}", average.total),
-            format!("{:+.2} %", (1e4 * average.gain).round() / 100.0 + 0.0),
+            gain(average.gain),
             format!("{:.1} %", percent(average.idle)),
             format!("{:.3}", average.fairness),
         ]
     });
-    println!("{}", lines(&header, cells));
+    let most = vec![
+        "at most".to_owned(),
+        format!("{:.3}", most.total),
+        gain(most.gain),
+    ];
+    println!("{}", lines(&header, cells.chain([most])));
     println!(
-        "Gain: over {}, mix by mix. Idle: the share of core time.",
+        "Gain: over {}, mix by mix. Idle: the share of core time. At most: all cores with threads for them, or all programs as fast as alone.",
         name(options.baseline)
     );
     Ok(())

@@ -38,12 +38,13 @@ pub fn run(command: Command) -> Result<ExitCode> {
 }
 
 /// The policies that are compared, from the one that knows least.
-const POLICIES: [Policy; 5] = [
+const POLICIES: [Policy; 6] = [
     Policy::SpeedsUnknown,
     Policy::PhasesUnknown,
     Policy::SerialBoost,
     Policy::SeniorityAlone,
     Policy::Seniority,
+    Policy::Clairvoyant,
 ];
 
 /// A policy as on the command line.

@@ -25,7 +25,7 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t = Policy::PhasesUnknown)]
     baseline: Policy,
 
-    /// The seed of the lengths of phases, for policies with seniority
+    /// The seed of the lengths of phases, for policies with seniority and foresight
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
@@ -42,6 +42,8 @@ struct Pair {
     policy: Outcome,
     /// Total throughput over the baseline's, less 1.
     gain: f64,
+    /// The total throughput that no scheduler exceeds.
+    most: f64,
 }
 
 pub fn run(options: &Options) -> Result<()> {
@@ -52,6 +54,7 @@ pub fn run(options: &Options) -> Result<()> {
         Ok(Pair {
             programs: mix.iter().map(ToString::to_string).collect(),
             gain: policy.total / baseline.total - 1.0,
+            most: fluid::most_total(machine, mix),
             baseline,
             policy,
         })
@@ -89,12 +92,22 @@ pub fn run(options: &Options) -> Result<()> {
         "{}",
         triangle(&pairs, |pair| format!("{:+.1} %", percent(pair.gain)))
     );
+    println!(
+        "\nNo scheduler exceeds, in slow cores' worth: all cores with threads for them, or all programs as fast as alone"
+    );
+    println!("{}", triangle(&pairs, |pair| format!("{:.3}", pair.most)));
     let n = pairs.len() as f64;
     let gain = pairs.iter().map(|pair| pair.gain).sum::<f64>() / n;
     let idle = |of: fn(&Pair) -> &Outcome| percent(pairs.iter().map(|pair| of(pair).idle).sum::<f64>() / n);
+    let share = pairs
+        .iter()
+        .map(|pair| pair.policy.total / pair.most)
+        .sum::<f64>()
+        / n;
     println!(
-        "Mean gain {:+.1} %; mean idle time {:.1} %, {:.1} % with the baseline.",
+        "Mean gain {:+.1} %, {:.1} % of what nobody exceeds; mean idle time {:.1} %, {:.1} % with the baseline.",
         percent(gain),
+        percent(share),
         idle(|pair| &pair.policy),
         idle(|pair| &pair.baseline),
     );

@@ -41,7 +41,7 @@ pub struct Options {
     #[arg(long, default_value_t = 0)]
     from: u64,
 
-    /// The schedulers, each world has one of them [default: all that `sim run --help` lists]. To see checkers notice something:
+    /// The schedulers, each world has one of them [default: all that `sim run --help` lists but clairvoyant]. To see checkers notice something:
     /// broken-forgets, broken-crowds, broken-affinity, broken-insists, broken-lifo, broken-vtime, broken-clock
     #[arg(long, value_delimiter = ',')]
     schedulers: Vec<String>,
@@ -54,8 +54,11 @@ pub struct Options {
 /// The scheduler of this name.
 pub fn known(name: &str) -> Result<Known> {
     Known::named(name).with_context(|| {
-        let names = Known::ALL.map(Known::name).join(", ");
-        format!("no model of the scheduler {name:?}: known are {names}")
+        let names: Vec<&str> = Known::offered().map(Known::name).collect();
+        format!(
+            "no model of the scheduler {name:?}: known are {}",
+            names.join(", ")
+        )
     })
 }
 
