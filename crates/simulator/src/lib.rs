@@ -5,7 +5,7 @@
 //! `crates/scheduler/src/bpf/main.bpf.c` does; [`kernel`] is what sched_ext does around it. Other [`Scheduler`]s are there
 //! to compare with. [`World`] puts a machine, a scheduler and [`Program`]s together and lets time pass; the same world
 //! gives the same result, to the nanosecond. [`check`] watches over what must hold at every event, and a [`timeline`] shows
-//! what happened. [`faults`] make things go wrong, and a [`sweep`] plays many [`small`] worlds in which they do.
+//! what happened. [`placements`] are those behind the tables of thread-essence. [`faults`] make things go wrong, and a [`sweep`] plays many [`small`] worlds in which they do.
 //!
 //! What is modelled: CPUs of different speed, what they share ([`Mechanism`]), run queues, idle CPUs, slices that end at ticks,
 //! preemption, wake-ups one after the other, and what switches, wake-ups, ticks and timers cost ([`Costs`]). What is not
@@ -22,6 +22,7 @@ mod idle;
 pub mod kernel;
 mod latency;
 mod mask;
+pub mod placements;
 mod program;
 pub mod programs;
 mod queue;

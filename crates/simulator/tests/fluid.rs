@@ -15,9 +15,9 @@ use threadwise_machine::Machine;
 use threadwise_model::fluid::{self, Length, Policy};
 use threadwise_model::tables::{self, Fairness, Others, Phase, Rational, Speedup};
 use threadwise_policy::Tunables;
-use threadwise_simulator::kernel::CpuIndex;
+use threadwise_simulator::placements::{Cores, Simulated};
 use threadwise_simulator::schedulers::{Fluid, Known, RoundRobin};
-use threadwise_simulator::{Costs, Ns, Program, Step, Synthetic, World};
+use threadwise_simulator::{Costs, Ns, Synthetic, World};
 use threadwise_workload::Ratio;
 use threadwise_workload::synthetic::Wait;
 
@@ -287,24 +287,6 @@ fn long_playouts_are_the_closed_form() {
     }
 }
 
-/// A thread that computes for ever.
-struct Endless;
-
-impl Program for Endless {
-    fn nr_threads(&self) -> usize {
-        1
-    }
-
-    fn next(&mut self, _thread: usize, _now: Ns) -> Step {
-        Step::Compute(1_000 * MS)
-    }
-}
-
-/// Four CPUs, the first faster by this.
-fn four_cpus(asymmetry: u32) -> Machine {
-    unequal(&[(1, 1024), (3, 1024 / asymmetry)])
-}
-
 /// CPUs of several kinds, each as number and capacity.
 fn unequal(kinds: &[(usize, u32)]) -> Machine {
     let mut text = String::new();
@@ -319,88 +301,6 @@ fn unequal(kinds: &[(usize, u32)]) -> Machine {
     let path = folder.path().join("some.toml");
     std::fs::write(&path, head + &text).unwrap();
     Machine::load(path.to_str().unwrap()).unwrap()
-}
-
-/// What so many threads of a program on each CPU get, in slow cores' worth, where the CPU has so many in all.
-fn simulate_placement(machine: &Machine, asymmetry: u32, mine: &[u32], all: &[u32]) -> f64 {
-    let slice = 100 * US;
-    let mut world = World::new(machine, Costs::FREE, |kernel| RoundRobin::new(kernel, slice));
-    let threads = |counts: &[u32]| -> Vec<CpuIndex> {
-        let on = |(cpu, count): (CpuIndex, &u32)| vec![cpu; *count as usize];
-        counts.iter().enumerate().flat_map(on).collect()
-    };
-    let others: Vec<u32> = all.iter().zip(mine).map(|(all, mine)| all - mine).collect();
-    for cpu in [threads(mine), threads(&others)].concat() {
-        world.start(Box::new(Endless), 100, Some(cpu));
-    }
-    // Up to four threads on a CPU have had equally many turns then.
-    let end = 12 * slice;
-    world.run_until(end).unwrap();
-    let programs = world.outcome().programs;
-    let nr_mine: u32 = mine.iter().sum();
-    let work: f64 = programs[..nr_mine as usize]
-        .iter()
-        .map(|program| program.work_ns)
-        .sum();
-    work * f64::from(asymmetry) / end as f64
-}
-
-/// The least, mean and greatest of what a program's threads get when all threads are placed on some CPUs as evenly as
-/// possible, each way simulated.
-fn simulate_placements(asymmetry: u32, cpus: std::ops::Range<u32>, nr_all: u32, nr_mine: u32) -> [f64; 3] {
-    let machine = four_cpus(asymmetry);
-    let (least_load, more) = (nr_all / cpus.len() as u32, nr_all % cpus.len() as u32);
-    let (mut least, mut greatest, mut sum, mut ways) = (f64::INFINITY, 0.0f64, 0.0, 0.0);
-    for crowded in (0u32..16).filter(|mask| mask.count_ones() == more) {
-        if (0..4).any(|cpu| crowded >> cpu & 1 == 1 && !cpus.contains(&cpu)) {
-            continue;
-        }
-        let load = |cpu: u32| match cpus.contains(&cpu) {
-            true => least_load + (crowded >> cpu & 1),
-            false => 0,
-        };
-        let all: Vec<u32> = (0..4).map(load).collect();
-        for code in 0..625u32 {
-            let mine: Vec<u32> = (0..4).map(|cpu| code / 5u32.pow(cpu) % 5).collect();
-            let fits = mine.iter().zip(&all).all(|(mine, all)| mine <= all);
-            if !fits || mine.iter().sum::<u32>() != nr_mine {
-                continue;
-            }
-            let got = simulate_placement(&machine, asymmetry, &mine, &all);
-            let choose = |n: u32, k: u32| {
-                (0..k)
-                    .map(|i| f64::from(n - i) / f64::from(i + 1))
-                    .product::<f64>()
-            };
-            let count: f64 = all
-                .iter()
-                .zip(&mine)
-                .map(|(all, mine)| choose(*all, *mine))
-                .product();
-            (least, greatest) = (least.min(got), greatest.max(got));
-            (sum, ways) = (sum + count * got, ways + count);
-        }
-    }
-    [least, sum / ways, greatest]
-}
-
-/// A speedup on four CPUs, simulated: the joint phases of Tables 1, 2 and 5, and of 4 and 6 for more programs.
-fn simulate_speedup(asymmetry: u32, phase: Phase, others: Others, scheduler: tables::Scheduler) -> [f64; 3] {
-    let serial = others.serial + u32::from(phase == Phase::Serial);
-    let parallel = others.parallel + u32::from(phase == Phase::Parallel);
-    let (nr_mine, alone) = match phase {
-        Phase::Serial => (1, asymmetry),
-        Phase::Parallel => (4, 3 + asymmetry),
-    };
-    let got = match scheduler {
-        _ if phase == Phase::Serial && parallel == 0 => simulate_placements(asymmetry, 0..serial, serial, 1),
-        tables::Scheduler::Proposed if phase == Phase::Serial => {
-            simulate_placements(asymmetry, 0..serial, serial, 1)
-        }
-        tables::Scheduler::Proposed => simulate_placements(asymmetry, serial..4, 4 * parallel, nr_mine),
-        tables::Scheduler::Baseline => simulate_placements(asymmetry, 0..4, serial + 4 * parallel, nr_mine),
-    };
-    got.map(|speed| speed / f64::from(alone))
 }
 
 fn decimal(exact: &Rational) -> f64 {
@@ -421,13 +321,16 @@ fn assert_close(found: f64, exact: &Rational, what: &str) {
 fn tables_1_to_6_are_what_is_simulated() {
     for asymmetry in [1, 2] {
         let exact = tables::Machine::new(4, Rational::from_integer(asymmetry.into())).unwrap();
+        let cores = Cores::new(4, 1024 / asymmetry).unwrap();
         for scheduler in [tables::Scheduler::Baseline, tables::Scheduler::Proposed] {
             // Tables 1, 2 (for a = 1) and 5.
             let mut pairs = Vec::new();
             for joint in tables::Joint::ALL {
-                let found = simulate_speedup(asymmetry, joint.a, Others::all(joint.b, 1), scheduler);
+                let found = cores
+                    .speedup(joint.a, Others::all(joint.b, 1), scheduler)
+                    .unwrap();
                 let Speedup { min, avg, max } = exact.speedup(joint, scheduler);
-                for (found, exact) in found.into_iter().zip([min, avg, max]) {
+                for (found, exact) in [found.min, found.avg, found.max].into_iter().zip([min, avg, max]) {
                     assert_close(
                         found,
                         &exact,
@@ -440,10 +343,10 @@ fn tables_1_to_6_are_what_is_simulated() {
                 let [ss, sp, ps, pp] = [0, 1, 2, 3].map(|index| pairs[index]);
                 let fair = |x: f64, y: f64| (x / y).min(y / x);
                 for (of, found) in [
-                    (Fairness::BothSerial, fair(ss[0], ss[2])),
-                    (Fairness::SerialLoses, fair(sp[0], ps[2])),
-                    (Fairness::ParallelLoses, fair(ps[0], sp[2])),
-                    (Fairness::BothParallel, fair(pp[0], pp[2])),
+                    (Fairness::BothSerial, fair(ss.min, ss.max)),
+                    (Fairness::SerialLoses, fair(sp.min, ps.max)),
+                    (Fairness::ParallelLoses, fair(ps.min, sp.max)),
+                    (Fairness::BothParallel, fair(pp.min, pp.max)),
                 ] {
                     assert_close(
                         found,
@@ -454,17 +357,17 @@ fn tables_1_to_6_are_what_is_simulated() {
             }
             // Tables 4 and 6 for three programs: the extremes over what the two others do.
             for phase in [Phase::Serial, Phase::Parallel] {
-                let all: Vec<[f64; 3]> = (0..=2)
+                let all: Vec<Simulated> = (0..=2)
                     .map(|serial| Others {
                         serial,
                         parallel: 2 - serial,
                     })
-                    .map(|others| simulate_speedup(asymmetry, phase, others, scheduler))
+                    .map(|others| cores.speedup(phase, others, scheduler).unwrap())
                     .collect();
                 let (min, max) = exact.speedup_among(3, phase, scheduler).unwrap();
                 let what = format!("three programs, {phase:?}, {scheduler:?}, a = {asymmetry}");
                 assert_close(
-                    all.iter().map(|got| got[0]).fold(f64::INFINITY, f64::min),
+                    all.iter().map(|got| got.min).fold(f64::INFINITY, f64::min),
                     &min,
                     &what,
                 );
@@ -472,10 +375,10 @@ fn tables_1_to_6_are_what_is_simulated() {
                 // ones, which the table leaves out: 2 + 1/3 slow cores instead of 2.
                 let is_exceeded =
                     (asymmetry, phase, scheduler) == (2, Phase::Parallel, tables::Scheduler::Proposed);
-                let greatest = all.iter().map(|got| got[2]).fold(0.0, f64::max);
+                let greatest = all.iter().map(|got| got.max).fold(0.0, f64::max);
                 if is_exceeded {
                     assert_close(greatest, &Rational::new(7.into(), 15.into()), &what);
-                    assert_close(all[2][2], &max, &what);
+                    assert_close(all[2].max, &max, &what);
                 } else {
                     assert_close(greatest, &max, &what);
                 }

@@ -4,7 +4,6 @@
 mod check;
 mod load;
 mod parallel;
-mod placements;
 mod replay;
 mod rtapp;
 mod table;

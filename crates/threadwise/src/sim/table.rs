@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `threadwise sim table`.
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 use serde::Serialize;
 use threadwise_model::tables::{Joint, Others, Phase, Rational, Scheduler, Table};
+use threadwise_simulator::placements::{Cores, Simulated};
 
-use super::placements::{Cores, Simulated};
 use crate::Format;
 use crate::model::{lines, table};
 
@@ -113,7 +113,8 @@ fn simulate(cores: &Cores, table: &Table, programs: u32) -> Result<Vec<Vec<f64>>
 /// The joint phases of Tables 1, 2 and 5.
 fn pairs(cores: &Cores, scheduler: Scheduler) -> Result<Vec<Simulated>> {
     let speedup = |joint: Joint| cores.speedup(joint.a, Others::all(joint.b, 1), scheduler);
-    Joint::ALL.into_iter().map(speedup).collect()
+    let pairs = Joint::ALL.into_iter().map(speedup).collect::<Result<_, _>>();
+    pairs.map_err(Error::msg)
 }
 
 /// The bounds of Table 3: eqs. 20, 22, 23 and 21.
@@ -136,7 +137,7 @@ fn among(cores: &Cores, programs: u32, phase: Phase, scheduler: Scheduler) -> Re
             serial,
             parallel: programs - 1 - serial,
         };
-        let speedup = cores.speedup(phase, others, scheduler)?;
+        let speedup = cores.speedup(phase, others, scheduler).map_err(Error::msg)?;
         extremes = [extremes[0].min(speedup.min), extremes[1].max(speedup.max)];
     }
     Ok(extremes)

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use anyhow::Result;
 use threadwise_machine::Machine;
 use threadwise_model::tables::{Others, Phase, Scheduler};
-use threadwise_simulator::schedulers::RoundRobin;
-use threadwise_simulator::{Costs, Ns, Program, Step, World};
+
+use crate::schedulers::RoundRobin;
+use crate::{Costs, Ns, Program, Step, World};
 
 /// As long as slices can be that end on time.
 const SLICE: Ns = Costs::FREE.tick_period_ns;
@@ -45,9 +45,11 @@ struct Load {
 /// What a program gets over what it gets alone, over all ways to place the threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulated {
+    /// Where it gets the least.
     pub min: f64,
     /// Where all ways are equally likely.
     pub avg: f64,
+    /// Where it gets the most.
     pub max: f64,
 }
 
@@ -60,11 +62,14 @@ struct Crowd {
 
 impl Cores {
     /// So many, the first with the full capacity of 1024 and the others with `capacity`.
-    pub fn new(cores: u32, capacity: u32) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If there is no such machine: with less than two cores, or a capacity that is not 1 to 1024.
+    pub fn new(cores: u32, capacity: u32) -> Result<Self, threadwise_machine::Error> {
         let text = format!(
             "name = \"cores\"\ndescription = \"cores of which one may be faster\"\ntopology = \"core:{cores} pu:1\"\n\
              [[capacity]]\ncpus = \"0\"\ncapacity = 1024\n[[capacity]]\ncpus = \"1-{}\"\ncapacity = {capacity}\n",
-            cores - 1
+            cores.saturating_sub(1)
         );
         Ok(Self {
             machine: Machine::from_toml(&text, "the tables' machine")?,
@@ -72,7 +77,10 @@ impl Cores {
     }
 
     /// A program in this phase beside others.
-    pub fn speedup(&self, phase: Phase, others: Others, scheduler: Scheduler) -> Result<Simulated> {
+    ///
+    /// # Errors
+    /// As [`World::run_until`].
+    pub fn speedup(&self, phase: Phase, others: Others, scheduler: Scheduler) -> Result<Simulated, String> {
         let n = self.machine.nr_cpus();
         let serial = others.serial + u32::from(phase == Phase::Serial);
         let parallel = others.parallel + u32::from(phase == Phase::Parallel);
@@ -103,7 +111,7 @@ impl Cores {
     }
 
     /// What the program's threads get, in fast cores' worth.
-    fn work_rates(&self, crowd: &Crowd) -> Result<Simulated> {
+    fn work_rates(&self, crowd: &Crowd) -> Result<Simulated, String> {
         let (mut min, mut max, mut sum, mut ways) = (f64::INFINITY, 0.0_f64, 0.0, 0.0);
         for (placement, nr_ways) in crowd.placements(self.machine.nr_cpus()) {
             let rate = self.simulate(&placement)?;
@@ -114,7 +122,7 @@ impl Cores {
         Ok(Simulated { min, avg, max })
     }
 
-    fn simulate(&self, placement: &[Load]) -> Result<f64> {
+    fn simulate(&self, placement: &[Load]) -> Result<f64, String> {
         let mut world = World::new(&self.machine, Costs::FREE, |kernel| {
             RoundRobin::new(kernel, SLICE)
         });
@@ -128,7 +136,7 @@ impl Cores {
         // All threads of a core have had equally many turns then.
         let turns = placement.iter().map(|load| u64::from(load.all.max(1)));
         let end = SLICE * turns.fold(1, least_common_multiple);
-        world.run_until(end).map_err(anyhow::Error::msg)?;
+        world.run_until(end)?;
         let nr_mine = placement.iter().map(|load| load.mine as usize).sum();
         let mine = world.outcome().programs.into_iter().take(nr_mine);
         Ok(mine.map(|program| program.work_ns).sum::<f64>() / end as f64)
