@@ -41,6 +41,9 @@
 /* Over how long ready serial tasks are counted (tw_serial_ready()): 16 ms. */
 #define TW_CROWD_PERIOD_NS (16ULL * 1000 * 1000)
 
+/* For how long it counts how many they were: 128 ms. */
+#define TW_CROWD_RECENTLY_NS (8 * TW_CROWD_PERIOD_NS)
+
 enum tw_class {
 	/* A kernel thread bound to its CPU: others depend on it, it runs briefly, it goes at once. */
 	TW_CLASS_KERNEL = 0,
@@ -126,13 +129,17 @@ static inline u64 tw_serial_ready_ns(u64 ran_ns, u64 waited_ns)
 	return most_ns + (waited_ns < 2 * most_ns ? waited_ns : 2 * most_ns);
 }
 
-/* How many serial tasks are ready, in 256ths: so many as there were, after they were ready for so long in
- * sum. */
+/*
+ * How many serial tasks are ready, in 256ths: so many as there were, after they were ready for so long in
+ * sum. What was long ago counts for nothing.
+ */
 static inline u32 tw_serial_ready(u32 before, u64 ready_ns, u64 in_ns)
 {
-	u64 now = (ready_ns << 8) / (in_ns ? in_ns : 1), most = 1ULL << 24;
+	u64 most = 1ULL << 24, now = most;
 
-	return (3 * (u64)before + (now < most ? now : most)) / 4;
+	if (ready_ns < 1ULL << 48)
+		now = tw_least((ready_ns << 8) / (in_ns ? in_ns : 1), most);
+	return in_ns > TW_CROWD_RECENTLY_NS ? now : (3 * (u64)before + now) / 4;
 }
 
 /*

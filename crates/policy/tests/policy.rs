@@ -597,6 +597,8 @@ fn serial_tasks_are_counted_by_the_time_that_they_are_ready() {
     assert_eq!(80 * bound / period, 3);
     // Who ran long ago and is charged now, because nobody waited meanwhile, counts for a slice at most.
     assert_eq!(serial_ready_ns(1000 * MS, 0), 20 * MS);
+    // As many as there were long ago are not there now.
+    assert_eq!(serial_ready(serial(24), 0, 1000 * MS), 0);
 }
 
 #[test]

@@ -242,7 +242,7 @@ mod tests {
     fn the_one_with_the_least_before_it_comes_first() {
         let mut joint = Joint {
             phases: vec![0; 4],
-            parallel: vec![3, 0, 2],
+            parallel: vec![2, 3, 1, 0],
         };
         let ahead = |is_never_serial, time| Ahead {
             is_never_serial,
@@ -255,7 +255,7 @@ mod tests {
             ahead(false, 2.0),
         ];
         joint.order_by(|program| of[program]);
-        assert_eq!(joint.parallel, [3, 0, 2]);
+        assert_eq!(joint.parallel, [1, 3, 0, 2]);
     }
 
     proptest! {

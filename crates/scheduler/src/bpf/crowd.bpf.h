@@ -32,6 +32,7 @@ static u64 all_serial_ns(void)
 __noinline int count_crowd(void)
 {
 	u64 now = scx_bpf_now(), in_ns = now - serial_counted_at, ready_ns;
+	const struct cpumask *online;
 
 	if (in_ns < TW_CROWD_PERIOD_NS || fault == TW_FAULT_AGELESS)
 		return 0;
@@ -39,7 +40,9 @@ __noinline int count_crowd(void)
 	nr_serial_ready = tw_serial_ready(nr_serial_ready, ready_ns - serial_counted_ns, in_ns);
 	serial_counted_at = now;
 	serial_counted_ns = ready_ns;
-	boost_left = tw_boost_left(nr_serial_ready, nr_cpus);
+	online = scx_bpf_get_online_cpumask();
+	boost_left = tw_boost_left(nr_serial_ready, bpf_cpumask_weight(online));
+	scx_bpf_put_cpumask(online);
 	return 0;
 }
 

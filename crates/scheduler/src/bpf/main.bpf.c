@@ -112,6 +112,19 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 	return cpu;
 }
 
+/* Whether a task of this class may take a CPU from what runs there at all. To look at its class is cheap. */
+__noinline bool may_take(s32 cpu, u32 class, u32 wakes)
+{
+	struct task_struct *running;
+	bool answer;
+
+	bpf_rcu_read_lock();
+	running = running_on(cpu);
+	answer = running && tw_may_take(class, class_of(running), wakes);
+	bpf_rcu_read_unlock();
+	return answer;
+}
+
 /*
  * The CPU whose running task a serial task takes over, or -1. The one that it ran on before comes
  * first: its cache is warm, and mostly it is the answer. Tasks that could go nowhere else come last.
@@ -365,13 +378,19 @@ static bool dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
 	return steal(cctx, cpu, !has_caches) || (has_caches && steal(cctx, cpu, true));
 }
 
-/* The queue that a CPU compares with its own: that for which it was kicked, or the next. */
-static s32 other_queue(struct cpu_ctx *cctx, s32 cpu)
+/* The queue that a CPU compares with its own: that to which it was sent, if any (-1), or the next. */
+static s32 other_queue(struct cpu_ctx *cctx, s32 cpu, s32 sent_to)
 {
-	s32 kicked_for = (s32)cctx->kicked_for - 1;
+	return sent_to >= 0 && sent_to != cpu ? sent_to : next_queued_cpu(&cctx->cursor, cpu);
+}
 
-	cctx->kicked_for = 0;
-	return kicked_for >= 0 && kicked_for != cpu ? kicked_for : next_queued_cpu(&cctx->cursor, cpu);
+/* Where a CPU was sent, or -1. */
+static s32 take_sent_to(struct cpu_ctx *cctx)
+{
+	s32 sent_to = (s32)cctx->sent_to - 1;
+
+	cctx->sent_to = 0;
+	return sent_to;
 }
 
 void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
@@ -380,11 +399,12 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	struct task_ctx *tctx;
 	struct tw_task task;
 	bool taken;
-	s32 from, better, called_to;
+	s32 from, better, called_to, sent_to;
 	u64 due_ns;
 
 	if (!cctx || fault == TW_FAULT_STALL)
 		return;
+	sent_to = take_sent_to(cctx);
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
 		learn_disabled();
 		/* What was called for is gone. */
@@ -432,7 +452,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
-	from = queue_before(prev, &task, cpu, other_queue(cctx, cpu), &due_ns);
+	from = queue_before(prev, &task, cpu, other_queue(cctx, cpu, sent_to), &due_ns);
 	follow_senior();
 	if (from >= 0 && scx_bpf_dsq_move_to_local(from, SCX_ENQ_IMMED)) {
 		/* With a slice left it would stay at the head of the local queue. */

@@ -67,19 +67,16 @@ bool rotation_armed;
 u64 armed_until;
 u64 armed_key;
 
-/* The first CPU that is kicked for the foremost looks at its queue; others would find it gone. */
-static void send_to_first(s32 cpu)
-{
-	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
+/* Whether what runs on a CPU is due to make way, and of which class it is beside the one at hand. */
+enum due {
+	TW_DUE_NOT,
+	TW_DUE_EARLIER,
+	TW_DUE_SAME,
+	TW_DUE_LATER,
+};
 
-	if (!cctx || rotation_state.bound || rotation_state.sent)
-		return;
-	rotation_state.sent = true;
-	cctx->kicked_for = rotation_state.queue + 1;
-}
-
-/* Kicks a CPU if its task is due to make way for the one at hand (rotation_state.task). */
-__noinline int kick_if_due(s32 cpu, u64 now)
+/* Looks at what runs on a CPU for the one at hand (rotation_state.task), and when to look again. */
+__noinline int look_whether_due(s32 cpu, u64 now)
 {
 	struct tw_task task, waiting = rotation_state.task;
 	bool found, bound;
@@ -89,32 +86,50 @@ __noinline int kick_if_due(s32 cpu, u64 now)
 	found = look_at_running(cpu, now, &task, &bound);
 	bpf_rcu_read_unlock();
 	if (!found)
-		return 0;
+		return TW_DUE_NOT;
 	if (!rotation_state.bound && is_across(cpu, rotation_state.queue))
 		waiting.vtime = tw_vtime_across(waiting.vtime, tun());
 	in_ns = due_in(&task, &waiting);
 	if (in_ns && makes_room(&task, bound, rotation_state.bound))
 		in_ns = 0;
 	if (!in_ns && !rotation_state.kicks)
-		return 0;
+		return TW_DUE_NOT;
 	/* Who makes way waits then, and others are due beside it in a step. */
 	rotation_state.in_ns = tw_least(rotation_state.in_ns, tw_look_in(&task, &waiting, in_ns, tun()));
 	if (in_ns)
-		return 0;
-	rotation_state.kicks--;
-	send_to_first(cpu);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-	return 0;
+		return TW_DUE_NOT;
+	if (tw_may_take(waiting.class, task.class, false))
+		return TW_DUE_LATER;
+	return tw_may_take(task.class, waiting.class, false) ? TW_DUE_EARLIER : TW_DUE_SAME;
 }
 
 /*
- * Kicks the CPUs whose tasks are due to make way for the foremost, first those that run what it goes before
- * whatever their vtimes: kicks are few, and turns of its own kind would use them up.
+ * Kicks a CPU whose task is due. The first that is kicked for the foremost looks at its queue; others would
+ * find it gone, and an earlier class that is due finds out by itself, as it comes to look there.
+ */
+static void kick_due(s32 cpu, bool sends)
+{
+	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
+
+	if (!cctx || !rotation_state.kicks)
+		return;
+	rotation_state.kicks--;
+	if (sends && !rotation_state.sent) {
+		rotation_state.sent = true;
+		cctx->sent_to = rotation_state.queue + 1;
+	}
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+/*
+ * Kicks the CPUs whose tasks are due to make way for the foremost, first those that run one of a later class:
+ * kicks are few, and turns of its own kind would use them up.
  */
 static void rotate_for_first(void)
 {
 	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(rotation_state.queue);
 	u32 i, from = rotation_state.cpu_cursor, nr = nr_cpus < TW_ROTATION_CPUS ? nr_cpus : TW_ROTATION_CPUS;
+	u32 same = 0, earlier = 0;
 	u64 now = scx_bpf_now();
 
 	if (!first)
@@ -122,12 +137,22 @@ static void rotate_for_first(void)
 	rotation_state.task = rotation_state.first;
 	rotation_state.bound = false;
 	rotation_state.cpu_cursor = (from + (nr < nr_cpus ? nr : 1)) % nr_cpus;
-	bpf_for(i, 0, 2 * nr) {
-		s32 cpu = (from + i % nr) % nr_cpus;
+	bpf_for(i, 0, nr) {
+		s32 cpu = (from + i) % nr_cpus, due;
 
-		if (bpf_cpumask_test_cpu(cpu, first->cpus_ptr) &&
-		    may_take(cpu, rotation_state.task.class, false) == i < nr)
-			kick_if_due(cpu, now);
+		if (!bpf_cpumask_test_cpu(cpu, first->cpus_ptr))
+			continue;
+		due = look_whether_due(cpu, now);
+		if (due == TW_DUE_LATER)
+			kick_due(cpu, true);
+		else if (due == TW_DUE_SAME)
+			same |= 1U << (i & 31);
+		else if (due)
+			earlier |= 1U << (i & 31);
+	}
+	bpf_for(i, 0, nr) {
+		if ((same | earlier) & (1U << (i & 31)))
+			kick_due((from + i) % nr_cpus, same & (1U << (i & 31)));
 	}
 }
 
@@ -159,7 +184,8 @@ __noinline int look_at_queue(s32 queue)
 		return 0;
 	rotation_state.kicks++;
 	if (rotation_state.bound) {
-		kick_if_due(queue, scx_bpf_now());
+		if (look_whether_due(queue, scx_bpf_now()))
+			kick_due(queue, false);
 		return 0;
 	}
 	task = rotation_state.task;

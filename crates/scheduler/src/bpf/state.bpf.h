@@ -114,8 +114,8 @@ struct cpu_ctx {
 	 * exchange. */
 	u32 called_to;
 	u32 swaps_with;
-	/* The CPU for whose queue's first task it was kicked, plus one (rotation.bpf.h). */
-	u32 kicked_for;
+	/* The CPU to whose queue it was sent, plus one (rotation.bpf.h). */
+	u32 sent_to;
 	/* When its task was last looked at for an exchange with that of another cache. */
 	u64 paired_at;
 	/* For how long serial tasks were ready that were charged here (crowd.bpf.h). */
@@ -525,7 +525,9 @@ static u64 tell_loss(const struct task_struct *p, struct task_ctx *tctx, struct 
 	u32 loss = loss_of(p, group, weight, waited_ns > told_ns ? waited_ns - told_ns : 0);
 
 	tctx->waited_ns += waited_ns;
-	tctx->told_ns = 0;
+	/* It may have been put back with another affinity, or sent back, and goes on waiting. */
+	if (waited_ns)
+		tctx->told_ns = 0;
 	if (nr_faster)
 		loss += tw_loss_of_speed(class, ran_ns, capacity_of(scx_bpf_task_cpu(p)), weight);
 	if (loss)
@@ -547,8 +549,8 @@ static void tell_waiting(const struct task_struct *p, struct task_ctx *tctx, str
 	if (waiting_ns <= (s64)told_ns)
 		return;
 	loss = loss_of(p, group, weight_of(p, &tctx->in), waiting_ns - told_ns);
-	tctx->told_ns = waiting_ns;
-	if (loss)
+	/* Several CPUs may look at it. What is too little to count is told later. */
+	if (loss && __sync_val_compare_and_swap(&tctx->told_ns, told_ns, waiting_ns) == told_ns)
 		tw_fetch_add(&group->lost, loss);
 }
 
@@ -617,19 +619,6 @@ static struct task_struct *running_on(s32 cpu)
 	return running && running->pid && running->prio >= 100 && (!partial || running->policy == SCHED_EXT) ?
 		       running :
 		       NULL;
-}
-
-/* Whether a task of this class may take a CPU from what runs there at all. To look at its class is cheap. */
-__noinline bool may_take(s32 cpu, u32 class, u32 wakes)
-{
-	struct task_struct *running;
-	bool answer;
-
-	bpf_rcu_read_lock();
-	running = running_on(cpu);
-	answer = running && tw_may_take(class, class_of(running), wakes);
-	bpf_rcu_read_unlock();
-	return answer;
 }
 
 /* What a CPU's interrupts and its hypervisor took, where the kernel is built not to account it to tasks. */

@@ -171,7 +171,7 @@ fn crowd(scheduler: &str, holds: impl Fn(&Crowd) -> bool) -> Crowd {
         done
         busybox sleep 5
         busy --ratio inf:1 --duration 6 --format json >/tmp/parallel || exit 3
-        kill $PIDS; wait; busybox cat /tmp/parallel /tmp/serial.*
+        kill $PIDS; wait; busybox cat /tmp/parallel /tmp/serial.*; busybox rm /tmp/serial.*
         "#;
     let of = |rates: &[f64]| {
         let (even, nice) = rates[1..].split_at(72);
@@ -208,11 +208,11 @@ fn ten_times_more_serial_programs_than_cpus_do_not_starve_a_parallel_one() {
 fn part_beside_serial_programs(scheduler: &str, holds: impl Fn(f64) -> bool) -> f64 {
     let script = r#"
         for i in 1 2 3 4 5 6 7 8; do
-            threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 200 --format json >/tmp/serial.$i & P="$P $!"
+            threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 200 --format json >/tmp/hog.$i & P="$P $!"
         done
         busybox sleep 2
         busy --ratio inf:1 --duration 6 --format json >/tmp/parallel || exit 3
-        kill $P; wait; busybox cat /tmp/parallel /tmp/serial.*; busybox rm /tmp/serial.*
+        kill $P; wait; busybox cat /tmp/parallel /tmp/hog.*; busybox rm /tmp/hog.*
         "#;
     let of = |rates: &[f64]| rates[0] / rates.iter().sum::<f64>();
     let rates = measured_by("work_units_per_s", "smp-8", scheduler, script, |rates| {

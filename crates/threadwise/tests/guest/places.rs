@@ -88,14 +88,15 @@ fn a_serial_program_gets_the_fast_cpu() {
          busybox sleep 1;";
     let alone = share_of_the_fast_cpu("--machine amp-8", "", 0.9..2.0);
     assert!(alone > 0.9, "{alone} of the fast CPU's speed, alone");
-    let beside = share_of_the_fast_cpu("--machine amp-8", parallel, 0.9..2.0);
+    // The timer of those that wait runs on some CPU, too.
+    let beside = share_of_the_fast_cpu("--machine amp-8", parallel, 0.85..2.0);
     assert!(
-        beside > 0.9,
+        beside > 0.85,
         "{beside} of the fast CPU's speed, beside a parallel program"
     );
     // The kernel of the guest does not show which CPU is fast. Who is not told mostly gets a slow one.
-    let untold = share_of_the_fast_cpu("", parallel, 0.0..0.9);
-    assert!(untold < 0.9, "{untold} without knowing the machine");
+    let untold = share_of_the_fast_cpu("", parallel, 0.0..0.85);
+    assert!(untold < 0.85, "{untold} without knowing the machine");
 }
 
 #[test]

@@ -90,8 +90,8 @@ pub struct Threadwise {
     /// The faster CPU to which each was asked to send its task, and whose task it is to have in exchange.
     called_to: Vec<Option<CpuIndex>>,
     swaps_with: Vec<Option<CpuIndex>>,
-    /// The queue for whose first task each was kicked.
-    kicked_for: Vec<Option<CpuIndex>>,
+    /// The CPU to whose queue each was sent.
+    sent_to: Vec<Option<CpuIndex>>,
     /// When a CPU that is not the fastest kept its task last.
     slower_kept_at: Option<Ns>,
     /// Whether CPUs share cores, and whether the kernel does not know which.
@@ -144,7 +144,7 @@ impl Threadwise {
             capacities,
             called_to: vec![None; nr],
             swaps_with: vec![None; nr],
-            kicked_for: vec![None; nr],
+            sent_to: vec![None; nr],
             slower_kept_at: None,
             has_smt,
             hidden_smt: has_smt && !kernel.knows_cores(),
@@ -270,8 +270,11 @@ impl Threadwise {
         let mut found = self.look_at_charged(kernel, task, cpu);
         let waiting_ns = kernel.now - kernel.tasks[task].waits_since;
         let loss = self.loss(kernel, task, waiting_ns.saturating_sub(self.tasks[task].told_ns));
-        self.groups[kernel.tasks[task].program].lose(loss);
-        self.tasks[task].told_ns = waiting_ns;
+        // What is too little to count is told later.
+        if loss > 0 {
+            self.groups[kernel.tasks[task].program].lose(loss);
+            self.tasks[task].told_ns = waiting_ns;
+        }
         self.claim_seniority(&mut found, kernel.tasks[task].program);
         found
     }
@@ -322,7 +325,10 @@ impl Threadwise {
         group.lose(loss_of_speed(found.class, ran_ns, capacity, weight));
         let context = &mut self.tasks[task];
         context.waited_ns = kernel.tasks[task].waited;
-        context.told_ns = 0;
+        // It may have been put back with another affinity, or sent back, and goes on waiting.
+        if waited_ns > 0 {
+            context.told_ns = 0;
+        }
         context.charged_ns = kernel.tasks[task].ran;
         context.nr_sleeps = kernel.tasks[task].nr_sleeps;
         context.vtime = found.vtime;
@@ -691,6 +697,7 @@ impl Scheduler for Threadwise {
     }
 
     fn dispatch(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: Option<TaskIndex>) {
+        let sent_to = self.sent_to[cpu].take();
         let Some(prev) = running else {
             // What was called for is gone.
             self.called_to[cpu] = None;
@@ -720,7 +727,7 @@ impl Scheduler for Threadwise {
             }
             return self.dispatch_idle(kernel, cpu);
         }
-        let other = match self.kicked_for[cpu].take() {
+        let other = match sent_to {
             Some(queue) if queue != cpu => Some(queue),
             _ => self.next_queued(kernel.cpus.len(), cpu),
         };
@@ -788,7 +795,10 @@ impl Scheduler for Threadwise {
         self.rotation.kicks = 0;
         self.rotation.sent = false;
         self.rotation.in_ns = ROTATION_MAX_NS;
-        self.crowd.count(kernel.now, kernel.cpus.len());
+        let nr_online = (0..kernel.cpus.len())
+            .filter(|&cpu| kernel.is_online(cpu))
+            .count();
+        self.crowd.count(kernel.now, nr_online);
         self.look_at_queues(kernel);
         if let Some((task, queue)) = self.rotation.first {
             if self.rotation.senior != self.senior {

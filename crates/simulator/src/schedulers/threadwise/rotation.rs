@@ -13,6 +13,14 @@ const ROTATION_CPUS: usize = 16;
 /// The longest time between two looks (`TW_ROTATION_MAX_NS`).
 pub(super) const ROTATION_MAX_NS: Ns = 8_000_000;
 
+/// Of which class a task is that is due to make way, beside the one that it makes way for (`enum due`).
+#[derive(Clone, Copy, PartialEq)]
+enum Due {
+    Earlier,
+    Same,
+    Later,
+}
+
 impl Threadwise {
     pub(super) fn start_rotation(&mut self, kernel: &mut Kernel, key: u64, in_ns: Ns) {
         self.rotation.armed_key = key;
@@ -42,17 +50,16 @@ impl Threadwise {
         }
     }
 
-    /// Kicks a CPU if its task is due to make way for this one, and may be bound to it.
-    pub(super) fn kick_if_due(
+    /// Whether what runs on a CPU is due to make way for this one, that may be bound to it, and of which class it is beside that;
+    /// and when to look again.
+    fn look_whether_due(
         &mut self,
-        kernel: &mut Kernel,
+        kernel: &Kernel,
         cpu: CpuIndex,
         (waiting, queue): (&Task, CpuIndex),
         is_bound: bool,
-    ) {
-        let Some(running) = kernel.cpus[cpu].running else {
-            return;
-        };
+    ) -> Option<Due> {
+        let running = kernel.cpus[cpu].running?;
         let ahead_ns = kernel.now - kernel.tasks[running].exec_start;
         let task = self.look_at(kernel, running, ahead_ns, false);
         let waiting = self.seen_from(kernel, cpu, waiting, queue);
@@ -61,18 +68,29 @@ impl Threadwise {
             in_ns => in_ns,
         };
         if in_ns == 0 && self.rotation.kicks == 0 {
-            return;
+            return None;
         }
         self.rotation.in_ns = self.rotation.in_ns.min(self.tun.look_in(&task, &waiting, in_ns));
-        if in_ns == 0 {
-            self.rotation.kicks -= 1;
-            // Others would find it gone.
-            if !is_bound && !self.rotation.sent {
-                self.rotation.sent = true;
-                self.kicked_for[cpu] = Some(queue);
-            }
-            kernel.kick_preempt(cpu);
+        let beside = |class, other| may_take(class, other, false);
+        (in_ns == 0).then(|| match beside(waiting.class, task.class) {
+            true => Due::Later,
+            false if beside(task.class, waiting.class) => Due::Earlier,
+            false => Due::Same,
+        })
+    }
+
+    /// Kicks a CPU whose task is due. The first that is kicked for the foremost looks at its queue; others would find it gone, and
+    /// an earlier class that is due finds out by itself, as it comes to look there.
+    fn kick_due(&mut self, kernel: &mut Kernel, cpu: CpuIndex, sent_to: Option<CpuIndex>) {
+        if self.rotation.kicks == 0 {
+            return;
         }
+        self.rotation.kicks -= 1;
+        if sent_to.is_some() && !self.rotation.sent {
+            self.rotation.sent = true;
+            self.sent_to[cpu] = sent_to;
+        }
+        kernel.kick_preempt(cpu);
     }
 
     pub(super) fn look_at_queue(&mut self, kernel: &mut Kernel, queue: CpuIndex) {
@@ -87,7 +105,12 @@ impl Threadwise {
         }
         self.rotation.kicks += 1;
         if kernel.tasks[first].bound_to.is_some() {
-            self.kick_if_due(kernel, queue, (&task, queue), true);
+            if self
+                .look_whether_due(kernel, queue, (&task, queue), true)
+                .is_some()
+            {
+                self.kick_due(kernel, queue, None);
+            }
         } else if self
             .rotation
             .first
@@ -121,19 +144,20 @@ impl Threadwise {
         let (total, from) = (kernel.cpus.len(), self.rotation.cpu_cursor);
         let nr = total.min(ROTATION_CPUS);
         self.rotation.cpu_cursor = (from + if nr < total { nr } else { 1 }) % total;
-        // First those that run what it goes before whatever their vtimes: kicks are few, and turns of its own kind would use them up.
-        for later in [true, false] {
-            for step in 0..nr {
-                let cpu = (from + step) % total;
-                let Some(running) = kernel.cpus[cpu].running else {
-                    continue;
-                };
-                if kernel.may_run(first, cpu)
-                    && may_take(waiting.class, self.class_of(kernel, running), false) == later
-                {
-                    self.kick_if_due(kernel, cpu, (waiting, queue), false);
-                }
+        let mut others = Vec::new();
+        for cpu in (0..nr).map(|step| (from + step) % total) {
+            if !kernel.may_run(first, cpu) {
+                continue;
             }
+            // Those that run one of a later class first: kicks are few, and turns of its own kind would use them up.
+            match self.look_whether_due(kernel, cpu, (waiting, queue), false) {
+                Some(Due::Later) => self.kick_due(kernel, cpu, Some(queue)),
+                Some(due) => others.push((cpu, (due == Due::Same).then_some(queue))),
+                None => {}
+            }
+        }
+        for (cpu, sent_to) in others {
+            self.kick_due(kernel, cpu, sent_to);
         }
     }
 }
