@@ -882,7 +882,7 @@ proptest! {
 
     /// Their number lies between what it was and what it is now.
     #[test]
-    fn the_number_of_serial_tasks_is_a_mean(before in 0u32..1 << 24, ready_ns in 0u64..1 << 50, in_ns in 1u64..1 << 40) {
+    fn the_number_of_serial_tasks_is_a_mean(before in 0u32..1 << 24, ready_ns in 0u64..1 << 48, in_ns in 1u64..1 << 40) {
         let now = ((ready_ns << 8) / in_ns).min(1 << 24) as u32;
         let mean = serial_ready(before, ready_ns, in_ns);
         prop_assert!((before.min(now)..=before.max(now)).contains(&mean), "{mean} of {before} and {now}");
