@@ -587,7 +587,7 @@ pub fn serial_ready(before: u32, ready_ns: u64, in_ns: u64) -> u32 {
     ffi::tw_native_serial_ready(before, ready_ns, in_ns)
 }
 
-/// What is left of boosts beside so many ready serial tasks, in 256ths: [`BOOST_WHOLE`] if that is all.
+/// What is left of boosts, in 65536ths ([`BOOST_WHOLE`] is all), beside so many ready serial tasks, in 256ths.
 pub fn boost_left(serial_ready: u32, nr_cpus: u32) -> u32 {
     ffi::tw_native_boost_left(serial_ready, nr_cpus)
 }
