@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The commands that people type. CI calls the same.
 
-EXPERIMENT ?= experiments/two-apps.toml experiments/openmp-active.toml
+EXPERIMENT ?= experiments/openmp-active.toml experiments/two-apps.toml
 # What tests that passed have to say, such as that they were skipped.
 NOTES := $(abspath $(or $(CARGO_TARGET_DIR),target))/test-notes.txt
 PARSERS ?= rtapp trace machine synthetic experiment ratio
@@ -24,7 +24,7 @@ build: rust setup ## Build everything
 	cargo build --release --workspace
 	$(MAKE) --no-print-directory -C workloads/openmp OUT="$(abspath $(or $(CARGO_TARGET_DIR),target))/release"
 
-demo: build ## Run two programs with phases, and two that spin at barriers, under the kernel's scheduler and ours, on an emulated 8-core machine
+demo: build ## Run two programs that spin at barriers, and two with phases, under the kernel's scheduler and ours, on an emulated 8-core machine
 	@for experiment in $(EXPERIMENT); do target/release/threadwise lab run $$experiment || exit; done
 
 reproduce: build ## Run every result of the papers into reproduction.html: under half an hour; FULL=1: all of it, in hours
