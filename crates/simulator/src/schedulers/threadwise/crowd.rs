@@ -4,8 +4,8 @@
 use threadwise_policy::{BOOST_WHOLE, CROWD_PERIOD_NS, Class, boost_left, serial_ready, serial_ready_ns};
 
 use crate::Ns;
+use crate::kernel::Kernel;
 
-#[derive(Default)]
 pub(super) struct Crowd {
     /// For how long serial tasks were ready, in sum.
     ready_ns: Ns,
@@ -14,14 +14,23 @@ pub(super) struct Crowd {
     counted_ns: Ns,
     /// In 256ths.
     nr_ready: u32,
-    /// What they take of boosts.
-    taken: u32,
+    boost_left: u32,
 }
 
 impl Crowd {
+    pub(super) fn new() -> Self {
+        Self {
+            ready_ns: 0,
+            counted_at: 0,
+            counted_ns: 0,
+            nr_ready: 0,
+            boost_left: BOOST_WHOLE,
+        }
+    }
+
     /// What is left of boosts.
     pub(super) fn boost_left(&self) -> u32 {
-        BOOST_WHOLE - self.taken
+        self.boost_left
     }
 
     /// A task is charged.
@@ -32,14 +41,15 @@ impl Crowd {
     }
 
     /// Counts them, unless it did a moment ago.
-    pub(super) fn count(&mut self, now: Ns, nr_cpus: usize) {
-        let in_ns = now - self.counted_at;
+    pub(super) fn count(&mut self, kernel: &Kernel) {
+        let in_ns = kernel.now - self.counted_at;
         if in_ns < CROWD_PERIOD_NS {
             return;
         }
         self.nr_ready = serial_ready(self.nr_ready, self.ready_ns - self.counted_ns, in_ns);
-        self.counted_at = now;
+        self.counted_at = kernel.now;
         self.counted_ns = self.ready_ns;
-        self.taken = BOOST_WHOLE - boost_left(self.nr_ready, nr_cpus as u32);
+        let online = (0..kernel.cpus.len()).filter(|&cpu| kernel.is_online(cpu));
+        self.boost_left = boost_left(self.nr_ready, online.count() as u32);
     }
 }

@@ -160,7 +160,7 @@ impl Threadwise {
             senior: None,
             senior_lost: 0,
             rotation: Rotation::default(),
-            crowd: Crowd::default(),
+            crowd: Crowd::new(),
         }
     }
 
@@ -795,10 +795,7 @@ impl Scheduler for Threadwise {
         self.rotation.kicks = 0;
         self.rotation.sent = false;
         self.rotation.in_ns = ROTATION_MAX_NS;
-        let nr_online = (0..kernel.cpus.len())
-            .filter(|&cpu| kernel.is_online(cpu))
-            .count();
-        self.crowd.count(kernel.now, nr_online);
+        self.crowd.count(kernel);
         self.look_at_queues(kernel);
         if let Some((task, queue)) = self.rotation.first {
             if self.rotation.senior != self.senior {
