@@ -96,6 +96,7 @@ mod ffi {
         pub safe fn tw_native_due_in(running: &Task, waiting: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_look_in(running: &Task, waiting: &Task, due_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_vtime_across(vtime: u64, tun: &Tunables) -> u64;
+        pub safe fn tw_native_vtime_elsewhere(theirs: &Task, mine: &Task) -> u64;
         pub safe fn tw_native_yields(running: &Task, waiting: &Task, tun: &Tunables) -> u32;
     }
 }
@@ -570,6 +571,11 @@ pub fn may_take(class: Class, running: Class, wakes: bool) -> bool {
 /// At how many CPUs a waking task of this class looks for one to take over.
 pub fn victim_scan(class: Class, nr_cpus: u32) -> u32 {
     ffi::tw_native_victim_scan(class as u32, nr_cpus)
+}
+
+/// The vtime of the first task of another CPU's queue, for a CPU to go by whose own queue begins with `mine`.
+pub fn vtime_elsewhere(theirs: &Task, mine: &Task) -> u64 {
+    ffi::tw_native_vtime_elsewhere(theirs, mine)
 }
 
 /// Whether a running task, bound to its CPU or not, makes way for a waiting one because only that is bound.

@@ -346,6 +346,11 @@ u64 tw_native_vtime_across(u64 vtime, const struct tw_tunables *tun)
 	return tw_vtime_across(vtime, tun);
 }
 
+u64 tw_native_vtime_elsewhere(const struct tw_task *theirs, const struct tw_task *mine)
+{
+	return tw_vtime_elsewhere(theirs, mine);
+}
+
 u32 tw_native_yields(const struct tw_task *running, const struct tw_task *waiting,
 		     const struct tw_tunables *tun)
 {

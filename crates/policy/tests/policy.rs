@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use threadwise_policy::{
     BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Class, Group, Mode, Origin, Place, Run, Seat, Spot, Task,
     Tunables, Waiting, boost_left, fits_llc, is_counted, is_faster, loss_of_speed, makes_room, phase_began,
-    phase_ended, serial_ready, serial_ready_ns, vtime_charge,
+    phase_ended, serial_ready, serial_ready_ns, vtime_charge, vtime_elsewhere,
 };
 
 const MS: u64 = 1_000_000;
@@ -731,6 +731,19 @@ fn threads_start_with_a_phase_side_by_side() {
     };
     let [owed, owes] = [60 * MS, 140 * MS].map(|vtime| t.vtime_advance(vtime, &waking, now, Class::Parallel));
     assert!(owes - owed > 20 * MS, "as long as the phase may be, without that");
+}
+
+#[test]
+fn queues_stay_of_one_length() {
+    // What waits in another queue comes first there if that is longer, if its class is earlier, or if it is due for long.
+    let elsewhere = |nr_theirs, class, nr_mine| {
+        let mine = task_among(nr_mine, Class::Parallel, 0);
+        vtime_elsewhere(&task_among(nr_theirs, class, 100 * MS), &mine)
+    };
+    assert_eq!(elsewhere(2, Class::Parallel, 1), 100 * MS);
+    assert_eq!(elsewhere(1, Class::Senior, 1), 100 * MS);
+    assert_eq!(elsewhere(1, Class::Parallel, 1), 110 * MS);
+    assert_eq!(elsewhere(1, Class::Parallel, 2), 110 * MS);
 }
 
 proptest! {

@@ -394,6 +394,18 @@ impl Kernel {
         self.tasks[task].allowed_since = self.now;
     }
 
+    /// The first of a queue, at most so many.
+    pub fn queued(&self, queue: QueueIndex, most: usize) -> Vec<TaskIndex> {
+        self.queues[queue].iter().take(most).collect()
+    }
+
+    /// Gives a task another place in its queue (`scx_bpf_dsq_move_vtime`).
+    pub fn move_within(&mut self, task: TaskIndex, queue: QueueIndex, key: u64) {
+        self.queues[queue].remove(task, self.tasks[task].position);
+        self.nr_inserted += 1;
+        self.tasks[task].position = self.queues[queue].insert(task, key, self.nr_inserted);
+    }
+
     /// The scheduler keeps a task without a place itself.
     pub fn hold(&mut self, task: TaskIndex) {
         let task = &mut self.tasks[task];

@@ -133,6 +133,8 @@ enum tw_decision_kind {
 	TW_DECISION_SLICE_BESIDE,
 	/* tw_makes_room: the running task, whether it and the waiting one are bound. */
 	TW_DECISION_MAKES_ROOM,
+	/* tw_vtime_elsewhere: the first task of the other queue, that of the own one. */
+	TW_DECISION_ELSEWHERE,
 	/* tw_clock: now, the running task, whether others wait. */
 	TW_DECISION_CLOCK,
 };

@@ -308,6 +308,8 @@ static s32 queue_before(struct task_struct *prev, struct tw_task *task, s32 own,
 		return -1;
 	if (theirs && !look_at_waiting(theirs, other, &their_first))
 		return -1;
+	if (mine && theirs)
+		their_first.vtime = vtime_elsewhere(&their_first, &first);
 	if (is_across(own, other))
 		their_first.vtime = tw_vtime_across(their_first.vtime, tun());
 	/* One of these may have become senior in its place. */

@@ -21,6 +21,9 @@
 #define TW_ROTATION_QUEUES 4
 #define TW_ROTATION_CPUS   16
 
+/* Tasks of each queue that are put in order anew when another program becomes senior, at most. */
+#define TW_ROTATION_SORTED 16
+
 struct rotation {
 	struct bpf_timer timer;
 };
@@ -241,13 +244,15 @@ static void follow_senior(void)
 		start_timer(rotation, armed_key, 0);
 }
 
-/* Looks at some of the queues that may hold something, once at each. */
-static void look_at_queues(void)
+/* Looks at so many of the queues that may hold something, once at each. */
+static void look_at_queues(u32 nr)
 {
 	s32 queue, first = -1;
 	u32 i;
 
-	bpf_for(i, 0, TW_ROTATION_QUEUES) {
+	rotation_state.queue = -1;
+	rotation_state.kicks = 0;
+	bpf_for(i, 0, nr) {
 		queue = next_queued_cpu(&rotation_state.queue_cursor, -1);
 		if (queue < 0 || queue == first)
 			return;
@@ -255,6 +260,46 @@ static void look_at_queues(void)
 		if (first < 0)
 			first = queue;
 		look_at_queue(queue);
+	}
+}
+
+/* Puts the tasks of a queue in the order in which they go now. */
+__noinline int sort_queue(s32 queue)
+{
+	struct task_struct *p;
+	u32 nr = 0;
+
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		struct tw_task task;
+		u64 key;
+
+		if (nr++ >= TW_ROTATION_SORTED)
+			break;
+		if (!look_at_charged(p, queue, &task))
+			continue;
+		key = key_of(&task);
+		if (key == p->scx.dsq_vtime)
+			continue;
+		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);
+		scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0);
+	}
+	bpf_rcu_read_unlock();
+	return 0;
+}
+
+/*
+ * Another program is senior since the last look. What waits was queued under keys by which the last one goes
+ * first: in a queue of two, where only the first is looked at, a task of that would hide one of the new for a
+ * turn, and those that wait for it at a barrier run in vain.
+ */
+static void sort_queues(void)
+{
+	s32 cpu;
+
+	bpf_for(cpu, 0, nr_cpus) {
+		if (is_marked(cpu))
+			sort_queue(cpu);
 	}
 }
 
@@ -266,18 +311,19 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	rotation_armed = false;
 	rotation_state.waiting = false;
 	rotation_state.marked = false;
-	rotation_state.queue = -1;
-	rotation_state.kicks = 0;
 	rotation_state.sent = false;
 	rotation_state.in_ns = TW_ROTATION_MAX_NS;
 	refresh_cgroups();
 	count_crowd();
-	look_at_queues();
-	if (rotation_state.queue >= 0) {
-		/* The program that is senior now takes all its CPUs at once. */
-		if (rotation_state.senior != senior_tgid)
-			rotation_state.kicks = nr_cpus;
+	look_at_queues(TW_ROTATION_QUEUES);
+	if (rotation_state.senior != senior_tgid) {
 		rotation_state.senior = senior_tgid;
+		sort_queues();
+		look_at_queues(TW_ROTATION_CPUS);
+		/* The program that is senior now takes all its CPUs at once. */
+		rotation_state.kicks = nr_cpus;
+	}
+	if (rotation_state.queue >= 0) {
 		bpf_rcu_read_lock();
 		rotate_for_first();
 		bpf_rcu_read_unlock();

@@ -466,6 +466,14 @@ __noinline u64 due_in(const struct tw_task *running __arg_nonnull,
 	return answer;
 }
 
+static u64 vtime_elsewhere(const struct tw_task *theirs, const struct tw_task *mine)
+{
+	u64 vtime = tw_vtime_elsewhere(theirs, mine);
+
+	record(TW_DECISION_ELSEWHERE, vtime, task_in(theirs), task_in(mine));
+	return vtime;
+}
+
 static bool makes_room(const struct tw_task *running, bool running_is_bound, bool waiting_is_bound)
 {
 	bool answer = tw_makes_room(running, running_is_bound, waiting_is_bound);

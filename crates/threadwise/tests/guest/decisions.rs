@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadwise_policy::{BOOST_WHOLE, Class, Origin, Run, Task, Tunables, makes_room};
+use threadwise_policy::{BOOST_WHOLE, Class, Origin, Run, Task, Tunables, makes_room, vtime_elsewhere};
 
 use super::{exec, exec_all, job, number_after, stdout};
 
@@ -58,6 +58,7 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
         "tw_preempts" => u64::from(tunables.preempts(&task(0), &task(5))),
         "tw_due_in" => tunables.due_in(&task(0), &task(5)),
         "tw_slice_beside" => tunables.slice_beside(input[0], input[1] as u32),
+        "tw_vtime_elsewhere" => vtime_elsewhere(&task(0), &task(5)),
         "tw_makes_room" => u64::from(makes_room(&task(0), input[5] != 0, input[6] != 0)),
         "tw_clock" => tunables.clock(input[0], &task(1), input[6] != 0),
         other => panic!("{other} is no function of the policy"),
@@ -117,7 +118,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         answers.insert(answer);
     }
     // The comparison means something only if every function was asked, and answered this and that.
-    assert_eq!(seen.len(), 9, "{seen:?}");
+    assert_eq!(seen.len(), 10, "{seen:?}");
     for (function, (count, answers)) in &seen {
         assert!(
             *count >= 50 && answers.len() >= 2,

@@ -15,12 +15,12 @@ mod spread;
 use threadwise_policy::{
     AlternateBy, CAPACITY_ONE, Class, Group, Mode, Need, Origin, PairingBy, Rest, Run, Seat, Task, Tunables,
     Waiting, faster_than_slowest, loss_of_speed, makes_room, may_preempt, may_take, phase_began, phase_ended,
-    victim_scan,
+    victim_scan, vtime_elsewhere,
 };
 
 use self::alternation::Alternating;
 use self::crowd::Crowd;
-use self::rotation::{ROTATION_MAX_NS, ROTATION_QUEUES};
+use self::rotation::{ROTATION_CPUS, ROTATION_MAX_NS, ROTATION_QUEUES};
 use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel, Place, QueueIndex, TaskIndex};
 use crate::mask::CpuMask;
@@ -528,7 +528,11 @@ impl Threadwise {
         let my_first = mine.map(|mine| (own, self.look_at_waiting(kernel, mine, own)));
         let their_first = theirs.map(|(other, first)| {
             let first = self.look_at_waiting(kernel, first, other);
-            (other, self.seen_from(kernel, own, &first, other))
+            let mut first = self.seen_from(kernel, own, &first, other);
+            if let Some((_, mine)) = my_first {
+                first.vtime = vtime_elsewhere(&first, &mine);
+            }
+            (other, first)
         });
         if task.class == Class::Senior {
             task.class = self.class_of(kernel, prev);
@@ -791,17 +795,17 @@ impl Scheduler for Threadwise {
         self.rotation.armed = false;
         self.rotation.waiting = false;
         self.rotation.marked = false;
-        self.rotation.first = None;
-        self.rotation.kicks = 0;
         self.rotation.sent = false;
         self.rotation.in_ns = ROTATION_MAX_NS;
         self.crowd.count(kernel);
-        self.look_at_queues(kernel);
-        if let Some((task, queue)) = self.rotation.first {
-            if self.rotation.senior != self.senior {
-                self.rotation.kicks = kernel.cpus.len();
-            }
+        self.look_at_queues(kernel, ROTATION_QUEUES);
+        if self.rotation.senior != self.senior {
             self.rotation.senior = self.senior;
+            self.sort_queues(kernel);
+            self.look_at_queues(kernel, ROTATION_CPUS);
+            self.rotation.kicks = kernel.cpus.len();
+        }
+        if let Some((task, queue)) = self.rotation.first {
             self.rotate_for_first(kernel, &task, queue);
         }
         self.rotation.nr_empty = if self.rotation.waiting {

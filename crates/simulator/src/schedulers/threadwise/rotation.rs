@@ -9,7 +9,9 @@ use crate::kernel::{CpuIndex, Kernel};
 
 /// Queues and CPUs at which one expiry of the timer looks (`TW_ROTATION_QUEUES`, `TW_ROTATION_CPUS`).
 pub(super) const ROTATION_QUEUES: usize = 4;
-const ROTATION_CPUS: usize = 16;
+pub(super) const ROTATION_CPUS: usize = 16;
+/// Tasks of each queue that are put in order anew (`TW_ROTATION_SORTED`).
+const ROTATION_SORTED: usize = 16;
 /// The longest time between two looks (`TW_ROTATION_MAX_NS`).
 pub(super) const ROTATION_MAX_NS: Ns = 8_000_000;
 
@@ -120,10 +122,23 @@ impl Threadwise {
         }
     }
 
-    pub(super) fn look_at_queues(&mut self, kernel: &mut Kernel) {
+    /// Puts the tasks of all queues in the order in which they go now.
+    pub(super) fn sort_queues(&mut self, kernel: &mut Kernel) {
+        for cpu in 0..kernel.cpus.len() {
+            for waiting in kernel.queued(self.queues + cpu, ROTATION_SORTED) {
+                let task = self.look_at_charged(kernel, waiting, cpu);
+                kernel.move_within(waiting, self.queues + cpu, self.tun.key(&task));
+            }
+        }
+    }
+
+    /// Looks at so many of the queues that may hold something, once at each.
+    pub(super) fn look_at_queues(&mut self, kernel: &mut Kernel, most: usize) {
         let nr = kernel.cpus.len();
         let mut first = None;
-        for _ in 0..ROTATION_QUEUES {
+        self.rotation.first = None;
+        self.rotation.kicks = 0;
+        for _ in 0..most {
             let Some(queue) = self.marked.next(self.rotation.queue_cursor, None) else {
                 return;
             };
