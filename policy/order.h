@@ -32,8 +32,7 @@
 /* By how much a task may be behind or ahead however many wait: 10 ms. */
 #define TW_SPAN_LEAST_NS (10ULL * 1000 * 1000)
 
-/* A task that waits in another queue, no longer than a CPU's own, is so much later than what waits there: 10
- * ms. */
+/* A parallel task in another queue that is no longer than a CPU's own is so much later there: 10 ms. */
 #define TW_ELSEWHERE_NS (10ULL * 1000 * 1000)
 
 /* Who is owed so many turns of serial tasks does not wait for the end of one. */
@@ -462,14 +461,17 @@ static inline u64 tw_vtime_across(u64 vtime, const struct tw_tunables *tun)
  * with `mine`. Who has to make way waits in the queue of the CPU that it leaves, so each task that comes from
  * another queue lengthens this one by one and shortens that. Tasks hardly apart would be exchanged until some
  * queues are long and some empty, and a long one shrinks boosts (tw_boost()): the senior program's threads
- * there would make way long before its turn is over, and its others wait for them at the next barrier. So
- * only a longer queue, or an earlier class, is as near as the own one.
+ * there would make way long before its turn is over, and its others wait for them at the next barrier. So a
+ * parallel task in a queue that is no longer than the own one waits for this much longer to be taken from
+ * there, unless only that is of the senior program. Its own CPU goes by its vtime as it is.
  */
 static inline u64 tw_vtime_elsewhere(const struct tw_task *theirs, const struct tw_task *mine)
 {
-	bool evens_out = theirs->nr_waiting > mine->nr_waiting;
+	bool is_serial = theirs->class <= TW_CLASS_SERIAL;
+	bool is_longer = theirs->nr_waiting > mine->nr_waiting;
 
-	return evens_out || theirs->class < mine->class ? theirs->vtime : theirs->vtime + TW_ELSEWHERE_NS;
+	return is_serial || is_longer || theirs->class < mine->class ? theirs->vtime :
+								       theirs->vtime + TW_ELSEWHERE_NS;
 }
 
 /* Whether a task that has used up its slice makes way for the best that waits. */

@@ -735,11 +735,19 @@ fn threads_start_with_a_phase_side_by_side() {
 
 #[test]
 fn queues_stay_of_one_length() {
-    // What waits in another queue comes first there if that is longer, if its class is earlier, or if it is due for long.
+    // What waits in another queue is later for a CPU unless that is longer, or its class is earlier.
     let elsewhere = |nr_theirs, class, nr_mine| {
         let mine = task_among(nr_mine, Class::Parallel, 0);
         vtime_elsewhere(&task_among(nr_theirs, class, 100 * MS), &mine)
     };
+    let [senior, mine] = [100 * MS, 0].map(|vtime| task_among(1, Class::Senior, vtime));
+    assert_eq!(vtime_elsewhere(&senior, &mine), 110 * MS);
+    let [serial, mine] = [100 * MS, 0].map(|vtime| task_among(1, Class::Serial, vtime));
+    assert_eq!(
+        vtime_elsewhere(&serial, &mine),
+        100 * MS,
+        "no boost of theirs has to last for a turn"
+    );
     assert_eq!(elsewhere(2, Class::Parallel, 1), 100 * MS);
     assert_eq!(elsewhere(1, Class::Senior, 1), 100 * MS);
     assert_eq!(elsewhere(1, Class::Parallel, 1), 110 * MS);

@@ -17,7 +17,8 @@
  */
 #define TW_ROTATION_MAX_NS (8ULL * 1000 * 1000)
 
-/* Queues and CPUs that one expiry looks at, at most. */
+/* Queues and CPUs that one expiry looks at, at most; as many queues more as CPUs if another program is
+ * senior. */
 #define TW_ROTATION_QUEUES 4
 #define TW_ROTATION_CPUS   16
 
@@ -60,8 +61,10 @@ static struct {
 	bool sent;
 	/* When it looks again, in nanoseconds. */
 	u64 in_ns;
-	/* The senior program when it looked last. */
+	/* The senior program when it looked last, and how many queues may still be in the order of the one
+	 * before. */
 	u32 senior;
+	u32 nr_unsorted;
 } rotation_state;
 
 /* Whether the timer runs, until when, and the key of whom it looks after. Who is queued before that has it
@@ -244,26 +247,13 @@ static void follow_senior(void)
 		start_timer(rotation, armed_key, 0);
 }
 
-/* Looks at so many of the queues that may hold something, once at each. */
-static void look_at_queues(u32 nr)
-{
-	s32 queue, first = -1;
-	u32 i;
-
-	rotation_state.queue = -1;
-	rotation_state.kicks = 0;
-	bpf_for(i, 0, nr) {
-		queue = next_queued_cpu(&rotation_state.queue_cursor, -1);
-		if (queue < 0 || queue == first)
-			return;
-		rotation_state.marked = true;
-		if (first < 0)
-			first = queue;
-		look_at_queue(queue);
-	}
-}
-
-/* Puts the tasks of a queue in the order in which they go now. */
+/*
+ * Puts the first tasks of a queue in the order in which they go now. Another program has become senior, and
+ * they were queued under keys by which the last one goes first: in a queue of two, where only the first is
+ * looked at, a task of that would hide one of the new for a turn, and those that wait for it at a barrier run
+ * in vain. The kernel moves a task under the lock of its CPU's runqueue, so that CPU never finds its queue
+ * empty meanwhile (unmark_if_empty()).
+ */
 __noinline int sort_queue(s32 queue)
 {
 	struct task_struct *p;
@@ -288,19 +278,37 @@ __noinline int sort_queue(s32 queue)
 	return 0;
 }
 
-/*
- * Another program is senior since the last look. What waits was queued under keys by which the last one goes
- * first: in a queue of two, where only the first is looked at, a task of that would hide one of the new for a
- * turn, and those that wait for it at a barrier run in vain.
- */
-static void sort_queues(void)
+/* Looks at so many of the queues that may hold something, once at each. */
+static void look_at_queues(u32 nr)
 {
-	s32 cpu;
+	s32 queue, first = -1;
+	u32 i;
 
-	bpf_for(cpu, 0, nr_cpus) {
-		if (is_marked(cpu))
-			sort_queue(cpu);
+	rotation_state.queue = -1;
+	rotation_state.kicks = 0;
+	bpf_for(i, 0, nr) {
+		queue = next_queued_cpu(&rotation_state.queue_cursor, -1);
+		if (queue < 0 || queue == first)
+			return;
+		rotation_state.marked = true;
+		if (first < 0)
+			first = queue;
+		if (rotation_state.nr_unsorted) {
+			rotation_state.nr_unsorted--;
+			sort_queue(queue);
+		}
+		look_at_queue(queue);
 	}
+}
+
+/* Whether another program is senior than at the last look, and not just none. */
+static bool senior_changed(void)
+{
+	u32 senior = senior_tgid;
+	bool changed = senior && rotation_state.senior != senior;
+
+	rotation_state.senior = senior;
+	return changed;
 }
 
 static int rotate(void *map, u32 *zero, struct rotation *rotation)
@@ -316,11 +324,10 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	refresh_cgroups();
 	count_crowd();
 	look_at_queues(TW_ROTATION_QUEUES);
-	if (rotation_state.senior != senior_tgid) {
-		rotation_state.senior = senior_tgid;
-		sort_queues();
+	if (senior_changed()) {
+		rotation_state.nr_unsorted = nr_cpus;
 		look_at_queues(TW_ROTATION_CPUS);
-		/* The program that is senior now takes all its CPUs at once. */
+		/* It takes all its CPUs at once. */
 		rotation_state.kicks = nr_cpus;
 	}
 	if (rotation_state.queue >= 0) {

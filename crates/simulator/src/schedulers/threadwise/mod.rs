@@ -69,6 +69,8 @@ struct Rotation {
     in_ns: Ns,
     /// The senior program when it looked last.
     senior: Option<usize>,
+    /// How many queues may still be in the order of the one before.
+    nr_unsorted: usize,
     /// The foremost of those that may run elsewhere, and its queue.
     first: Option<(Task, CpuIndex)>,
 }
@@ -799,9 +801,9 @@ impl Scheduler for Threadwise {
         self.rotation.in_ns = ROTATION_MAX_NS;
         self.crowd.count(kernel);
         self.look_at_queues(kernel, ROTATION_QUEUES);
-        if self.rotation.senior != self.senior {
-            self.rotation.senior = self.senior;
-            self.sort_queues(kernel);
+        let last = std::mem::replace(&mut self.rotation.senior, self.senior);
+        if self.senior.is_some() && self.senior != last {
+            self.rotation.nr_unsorted = kernel.cpus.len();
             self.look_at_queues(kernel, ROTATION_CPUS);
             self.rotation.kicks = kernel.cpus.len();
         }

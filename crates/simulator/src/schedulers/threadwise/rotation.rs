@@ -122,13 +122,12 @@ impl Threadwise {
         }
     }
 
-    /// Puts the tasks of all queues in the order in which they go now.
-    pub(super) fn sort_queues(&mut self, kernel: &mut Kernel) {
-        for cpu in 0..kernel.cpus.len() {
-            for waiting in kernel.queued(self.queues + cpu, ROTATION_SORTED) {
-                let task = self.look_at_charged(kernel, waiting, cpu);
-                kernel.move_within(waiting, self.queues + cpu, self.tun.key(&task));
-            }
+    /// Puts the first tasks of a queue in the order in which they go now (`sort_queue()`).
+    fn sort_queue(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
+        let queue = self.queues + cpu;
+        for waiting in kernel.queued(queue, ROTATION_SORTED) {
+            let task = self.look_at_charged(kernel, waiting, cpu);
+            kernel.move_within(waiting, queue, self.tun.key(&task));
         }
     }
 
@@ -148,6 +147,10 @@ impl Threadwise {
             }
             self.rotation.marked = true;
             first = first.or(Some(queue));
+            if self.rotation.nr_unsorted > 0 {
+                self.rotation.nr_unsorted -= 1;
+                self.sort_queue(kernel, queue);
+            }
             self.look_at_queue(kernel, queue);
         }
     }
