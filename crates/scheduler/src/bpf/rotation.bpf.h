@@ -17,8 +17,8 @@
  */
 #define TW_ROTATION_MAX_NS (8ULL * 1000 * 1000)
 
-/* Queues and CPUs that one expiry looks at, at most; as many queues more as CPUs if another program is
- * senior. */
+/* Queues and CPUs that one expiry looks at, at most; when another program has become senior it looks at
+ * TW_ROTATION_CPUS queues more. */
 #define TW_ROTATION_QUEUES 4
 #define TW_ROTATION_CPUS   16
 
