@@ -137,6 +137,8 @@ pub enum Fault {
     Weightless,
     /// Boosts tasks as if nobody waited
     Ageless,
+    /// The timer that has tasks take turns is lost once
+    LostTimer,
     /// Statistics of programs that ended are kept
     Hoard,
     /// Kernel threads that are bound to a CPU wait for their turn there

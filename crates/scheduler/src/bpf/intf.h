@@ -113,6 +113,8 @@ enum tw_fault {
 	TW_FAULT_DEMOTE,
 	/* Boosts are the same beside however many. */
 	TW_FAULT_AGELESS,
+	/* One expiry of the timer is lost, as if it had never been started. */
+	TW_FAULT_LOST_TIMER,
 };
 
 /* The functions of policy/ whose decisions are recorded, and what stands in tw_decision.in for each. */

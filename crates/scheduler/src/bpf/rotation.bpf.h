@@ -65,6 +65,8 @@ static struct {
 	 * before. */
 	u32 senior;
 	u32 nr_unsorted;
+	/* TW_FAULT_LOST_TIMER happened. */
+	bool lost;
 } rotation_state;
 
 /* Whether the timer runs, until when, and the key of whom it looks after. Who is queued before that has it
@@ -203,18 +205,28 @@ __noinline int look_at_queue(s32 queue)
 	return 0;
 }
 
+/*
+ * Has the timer look in so long. Says so before: a hypervisor may stop this CPU in between, and if it said so
+ * only when the timer had expired on another one, nobody would start that again.
+ */
 static void start_timer(struct rotation *rotation, u64 key, u64 in_ns)
 {
 	armed_key = key;
 	armed_until = scx_bpf_now() + in_ns;
-	rotation_armed = !bpf_timer_start(&rotation->timer, in_ns, 0);
+	rotation_armed = true;
+	if (bpf_timer_start(&rotation->timer, in_ns, 0))
+		rotation_armed = false;
 }
 
-/* Whether the timer will look after a task that is queued now under this key. */
+/* Whether the timer will look after a task that is queued now under this key. It does not if it is overdue by
+ * more than it ever waits: then it was lost. */
 static bool rotation_comes(u64 key)
 {
-	return rotation_armed &&
-	       (!tw_before(key, armed_key) || !tw_before(scx_bpf_now() + tunables.rotate_ns, armed_until));
+	u64 now = scx_bpf_now();
+
+	if (!rotation_armed || tw_before(armed_until + TW_ROTATION_MAX_NS, now))
+		return false;
+	return !tw_before(key, armed_key) || !tw_before(now + tunables.rotate_ns, armed_until);
 }
 
 /* A task is about to be queued under this key: the timer looks after it, if it does not look before. */
@@ -315,6 +327,10 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 {
 	u64 in_ns;
 
+	if (fault == TW_FAULT_LOST_TIMER && attached && !rotation_state.lost) {
+		rotation_state.lost = true;
+		return 0;
+	}
 	/* Who is queued from here on arms the timer again. */
 	rotation_armed = false;
 	rotation_state.waiting = false;
