@@ -76,7 +76,7 @@ struct tw_tunables {
 	u64 vtime_lag_ns;
 	/* At most so many ready threads, and the thread group is serial. */
 	u32 serial_threshold;
-	/* As many tasks waiting in a queue, beyond the first, halve a boost twice; 1 to 65535. */
+	/* As many tasks waiting in a queue, beyond the second, halve a boost twice; 1 to 65535. */
 	u32 boost_shares;
 };
 
@@ -162,16 +162,18 @@ static inline u32 tw_boost_left(u32 serial_ready, u32 nr_cpus)
 
 /*
  * A boost beside so many tasks that wait in a queue. Who goes first matters where CPUs run out of work; with
- * many more tasks than CPUs none does, and boosted tasks only keep the others waiting. So from the second one
- * on boosts shrink: with boost_shares of 4, all of those in a queue together keep others waiting for 4/3 of
- * boost_ns at most (nr_waiting times the result, which is largest for 3), however many they are.
+ * many more tasks than CPUs none does, and boosted tasks only keep the others waiting. So from the third one
+ * on boosts shrink: with boost_shares of 4, all of those in a queue together keep others waiting for 2
+ * boost_ns at most (nr_waiting times the result, which is largest for 2), however many they are. Beside two it
+ * is whole, because two programs with a thread for each CPU leave some queues with two, and one of the senior
+ * program's that makes way before its turn is over has all the others wait for it at their next barrier.
  *
  * Two tasks are compared beside the longer of the queues that they come from, or one that is alone on its CPU
  * would go before all that wait elsewhere.
  */
 static inline u64 tw_boost(u64 boost_ns, u32 nr_waiting, u32 left, const struct tw_tunables *tun)
 {
-	u32 nr_others = nr_waiting ? nr_waiting - 1 : 0;
+	u32 nr_others = nr_waiting > 2 ? nr_waiting - 2 : 0;
 	u64 shares = tun->boost_shares ? tun->boost_shares : 1, ratio = (shares << 16) / (shares + nr_others);
 
 	return ((boost_ns * ratio >> 16) * ratio >> 16) * left >> 16;
@@ -254,7 +256,7 @@ static inline u64 tw_vtime_span(const struct tw_run *run, const struct tw_tunabl
  * main thread of a program, which runs in both phases, would use its boost up and then be held back.
  *
  * What counts is the time for which the credit is good, which the weight multiplies: a newcomer waits for a
- * lag, 10 ms of each that waits, and 13 times a boost at most, whoever they are.
+ * lag, 10 ms of each that waits, and 20 times a boost at most, whoever they are.
  */
 static inline u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, enum tw_class class, bool woke,
 				 const struct tw_tunables *tun)

@@ -467,7 +467,7 @@ pub struct Tunables {
     pub vtime_lag_ns: u64,
     /// At most so many ready threads, and the thread group is serial.
     pub serial_threshold: u32,
-    /// As many tasks waiting in a queue, beyond the first, halve a boost twice; 1 to 65535.
+    /// As many tasks waiting in a queue, beyond the second, halve a boost twice; 1 to 65535.
     pub boost_shares: u32,
 }
 

@@ -24,7 +24,7 @@ pub struct TunableOptions {
 
     /// How far ahead the tasks of the senior parallel program are placed, in microseconds; less where many wait. With no
     /// more than a turn, its threads make way one by one before the turn is over, and wait for each other
-    #[arg(long, default_value_t = USUAL.senior_boost_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(0..=400_000))]
+    #[arg(long, default_value_t = USUAL.senior_boost_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(0..=300_000))]
     pub senior_boost_us: u64,
 
     /// How long a parallel program goes before another that competes with it and loses as much meanwhile, in microseconds
@@ -32,7 +32,7 @@ pub struct TunableOptions {
     pub senior_turn_us: u64,
 
     /// How far ahead of other tasks a serial task is placed, in microseconds; less where many wait
-    #[arg(long, default_value_t = USUAL.serial_boost_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(0..=400_000))]
+    #[arg(long, default_value_t = USUAL.serial_boost_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(0..=300_000))]
     pub serial_boost_us: u64,
 
     /// For how long a serial task has a CPU at least before another serial one takes it, in microseconds, unless that is owed
@@ -58,11 +58,11 @@ const LAG_BOOSTS: u64 = 4;
 const LAG_NS: u64 = 100_000_000;
 
 /// What credit a task brings along when it wakes up, and a serial one keeps of what it ran ahead. With the largest
-/// settings (boosts of 0.4 s, with that a lag of 1.6 s, and up to 13 boosts for heavy tasks) the longest wait stays below the
+/// settings (boosts of 0.3 s, with that a lag of 1.2 s, and up to 20 boosts for heavy tasks) the longest wait stays below the
 /// watchdog's 10 s, but for the turns of those that wait beside it.
 const WINDOW_NS: u64 = 1_000_000;
 
-/// As many tasks waiting in a queue, beyond the first, halve a boost twice. Two parallel programs, with a task waiting at
+/// As many tasks waiting in a queue, beyond the second, halve a boost twice. Two parallel programs, with a task waiting at
 /// each CPU, have all of it, and a crowd nothing.
 const BOOST_SHARES: u32 = 4;
 

@@ -533,13 +533,10 @@ fn who_has_a_cpu_for_itself_does_not_move_the_others_clock() {
 #[test]
 fn boosted_tasks_keep_others_waiting_for_a_bounded_time_however_many_there_are() {
     let boost = |nr_waiting| boosts(nr_waiting).0;
-    assert_eq!((boost(0), boost(1), boost(5)), (200 * MS, 200 * MS, 50 * MS));
+    assert_eq!((boost(0), boost(2), boost(6)), (200 * MS, 200 * MS, 50 * MS));
     for nr_waiting in [1u32, 2, 10, 100, 10_000, u32::MAX - 1, u32::MAX] {
         let together = u128::from(boost(nr_waiting)) * u128::from(nr_waiting);
-        assert!(
-            3 * together <= 4 * u128::from(200 * MS),
-            "{nr_waiting}: {together}"
-        );
+        assert!(together <= 2 * u128::from(200 * MS), "{nr_waiting}: {together}");
         assert!(boost(nr_waiting) <= boost(nr_waiting - 1), "{nr_waiting}");
     }
 }
@@ -628,7 +625,7 @@ fn a_parallel_task_s_wait_among_serial_ones_is_bounded_however_many_there_are() 
         waits
             .iter()
             .zip([1, 2, 8, 50, 500])
-            .all(|(wait, serial)| *wait <= 267 + serial),
+            .all(|(wait, serial)| *wait <= 400 + serial),
         "{waits:?}"
     );
     assert!(waits[0] > 150, "the boost is worth something: {waits:?}");
