@@ -164,9 +164,10 @@ static inline u32 tw_boost_left(u32 serial_ready, u32 nr_cpus)
  * A boost beside so many tasks that wait in a queue. Who goes first matters where CPUs run out of work; with
  * many more tasks than CPUs none does, and boosted tasks only keep the others waiting. So from the third one
  * on boosts shrink: with boost_shares of 4, all of those in a queue together keep others waiting for 2
- * boost_ns at most (nr_waiting times the result, which is largest for 2), however many they are. Beside two it
- * is whole, because two programs with a thread for each CPU leave some queues with two, and one of the senior
- * program's that makes way before its turn is over has all the others wait for it at their next barrier.
+ * boost_ns at most (nr_waiting times the result, which is largest for 2), however many they are. Beside two
+ * it is whole, because two programs with a thread for each CPU leave some queues with two, and one of the
+ * senior program's that makes way before its turn is over has all the others wait for it at their next
+ * barrier.
  *
  * Two tasks are compared beside the longer of the queues that they come from, or one that is alone on its CPU
  * would go before all that wait elsewhere.

@@ -324,9 +324,15 @@ static s32 queue_before(struct task_struct *prev, struct tw_task *task, s32 own,
 		if (!*due_ns)
 			return from;
 	}
-	/* It goes on waiting here; a CPU may have gone idle without seeing it. */
-	if (mine)
+	/*
+	 * It goes on waiting here. A CPU may have gone idle without seeing it; and the timer may have
+	 * stopped, if the CPU that queued it was stopped by its hypervisor between starting that and queueing
+	 * it.
+	 */
+	if (mine) {
+		arm_rotation(armed_key);
 		kick_idle_for(mine);
+	}
 	return -1;
 }
 

@@ -219,7 +219,7 @@ static void start_timer(struct rotation *rotation, u64 key, u64 in_ns)
 }
 
 /* Whether the timer will look after a task that is queued now under this key. It does not if it is overdue by
- * more than it ever waits: then it was lost. */
+ * much: then it was lost. */
 static bool rotation_comes(u64 key)
 {
 	u64 now = scx_bpf_now();
