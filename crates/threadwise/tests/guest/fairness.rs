@@ -285,8 +285,8 @@ fn a_program_with_long_phases_is_not_first_for_longer() {
 
 #[test]
 fn a_timer_that_is_lost_is_started_again() {
-    // How often does it expire in two seconds beside two that share a CPU? A start that another CPU's look overtook was lost,
-    // in two of thirty runs, and who waited depended on the ends of slices until the scheduler went.
+    // How often does it expire in two seconds beside two that share a CPU? A start that another CPU's look overtakes could be
+    // lost (two bad runs of thirty look like it), and who waited depended on the ends of slices until the scheduler went.
     let script = r#"
         T=/sys/kernel/tracing; busybox mount -t tracefs t $T 2>/dev/null; echo >$T/trace; echo 1 >$T/tracing_on
         for i in 1 2; do busybox taskset 2 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 6 >/dev/null & done
