@@ -35,6 +35,14 @@
 /* A parallel task in another queue that is no longer than a CPU's own is so much later there: 10 ms. */
 #define TW_ELSEWHERE_NS (10ULL * 1000 * 1000)
 
+/* Who waits for longer, for each task of its CPU but the first 16 only, goes forward in its queue, and before
+ * who runs: 0.2 s. */
+#define TW_PATIENCE_NS	  (200ULL * 1000 * 1000)
+#define TW_PATIENCE_TASKS 16
+
+/* So often at most those whose wait has come to count go forward in queues: 100 ms. */
+#define TW_ORDER_NS (TW_PATIENCE_NS / 2)
+
 /* Who is owed so many turns of serial tasks does not wait for the end of one. */
 #define TW_TURNS_OWED 2
 
@@ -90,6 +98,8 @@ struct tw_task {
 	u32 nr_waiting;
 	/* What serial tasks leave of boosts (tw_boost_left()). */
 	u32 boost_left;
+	/* How long it has been waiting, in microseconds (tw_waits_us()); 0 if it runs. */
+	u32 waits_us;
 };
 
 static inline bool tw_before(u64 a, u64 b)
@@ -351,10 +361,44 @@ static inline u64 tw_slice_beside(u64 due_ns, u32 weight, const struct tw_tunabl
 	return in_ns < most_ns ? in_ns : most_ns;
 }
 
+/* What struct tw_task says of a wait of so long: an hour at most. */
+static inline u32 tw_waits_us(u64 waits_ns)
+{
+	return tw_least(waits_ns / 1000, 3600ULL * 1000 * 1000);
+}
+
+/*
+ * By how much a task goes forward that waits for long. Boosts and debts are in vtime, and those that a heavy
+ * or a serial task (tw_vtime_bound()) runs ahead may last for many times as long. So from some time on
+ * waiting counts like vtime, and whoever runs makes way in as much time as boost and spans are long, whatever
+ * it weighs. That is late enough, and later beside many, that it says nothing of those that wait for their
+ * turn by weight: vtimes are bounded, so who goes before it is due has that forgiven.
+ */
+static inline u64 tw_age(const struct tw_task *task, u32 nr_waiting)
+{
+	u64 tasks = tw_least(nr_waiting + 1ULL, TW_PATIENCE_TASKS);
+	u64 waits_ns = task->waits_us * 1000ULL, patience_ns = TW_PATIENCE_NS * tasks;
+
+	return waits_ns > patience_ns ? waits_ns - patience_ns : 0;
+}
+
+/* Whether a waiting task goes forward in its queue, and is not just queued under a key of another time. */
+static inline bool tw_goes_forward(const struct tw_task *task, u64 key, u64 queued_key)
+{
+	return tw_age(task, task->nr_waiting) && tw_before(key, queued_key);
+}
+
+/* The position of a task beside so many that wait. */
+static inline u64 tw_position(const struct tw_task *task, u32 nr_waiting, u32 left,
+			      const struct tw_tunables *tun)
+{
+	return task->vtime - tw_boost_of(task->class, nr_waiting, left, tun) - tw_age(task, nr_waiting);
+}
+
 /* The position of a waiting task in its queue. */
 static inline u64 tw_key(const struct tw_task *task, const struct tw_tunables *tun)
 {
-	return task->vtime - tw_boost_of(task->class, task->nr_waiting, task->boost_left, tun);
+	return tw_position(task, task->nr_waiting, task->boost_left, tun);
 }
 
 /* How far a task is ahead of another in vtime and boost: before it, and less than 0, if it goes first. */
@@ -364,8 +408,7 @@ static inline s64 tw_ahead(const struct tw_task *task, const struct tw_task *of,
 	u32 longer = task->nr_waiting > of->nr_waiting ? task->nr_waiting : of->nr_waiting;
 	u32 left = task->boost_left < of->boost_left ? task->boost_left : of->boost_left;
 
-	return (s64)(task->vtime - tw_boost_of(task->class, longer, left, tun) -
-		     (of->vtime - tw_boost_of(of->class, longer, left, tun)));
+	return (s64)(tw_position(task, longer, left, tun) - tw_position(of, longer, left, tun));
 }
 
 /* Whether one of two waiting tasks goes first. */

@@ -86,6 +86,8 @@ mod ffi {
         pub safe fn tw_native_serial_ready_ns(ran_ns: u64, waited_ns: u64) -> u64;
         pub safe fn tw_native_serial_ready(before: u32, ready_ns: u64, in_ns: u64) -> u32;
         pub safe fn tw_native_boost_left(serial_ready: u32, nr_cpus: u32) -> u32;
+        pub safe fn tw_native_waits_us(waits_ns: u64) -> u32;
+        pub safe fn tw_native_goes_forward(task: &Task, key: u64, queued_key: u64) -> u32;
         pub safe fn tw_native_boost(boost_ns: u64, nr_waiting: u32, left: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_key(task: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_goes_first(task: &Task, other: &Task, tun: &Tunables) -> u32;
@@ -399,6 +401,15 @@ pub struct Task {
     pub nr_waiting: u32,
     /// What serial tasks leave of boosts ([`boost_left`]).
     pub boost_left: u32,
+    /// How long it has been waiting, in microseconds ([`waits_us`]); 0 if it runs.
+    pub waits_us: u32,
+}
+
+impl Task {
+    /// Whether it goes forward to this key in its queue, where it was queued under that one, because it waits for long.
+    pub fn goes_forward(&self, key: u64, queued_key: u64) -> bool {
+        ffi::tw_native_goes_forward(self, key, queued_key) != 0
+    }
 }
 
 /// From when on what a task ran counts, beside what its vtime was charged for (`enum tw_origin`).
@@ -591,6 +602,14 @@ pub fn serial_ready_ns(ran_ns: u64, waited_ns: u64) -> u64 {
 /// How many serial tasks are ready, in 256ths, of as many before, after they were ready for `ready_ns` in sum.
 pub fn serial_ready(before: u32, ready_ns: u64, in_ns: u64) -> u32 {
     ffi::tw_native_serial_ready(before, ready_ns, in_ns)
+}
+
+/// So often queues are put in order anew, in nanoseconds (`TW_ORDER_NS`).
+pub const ORDER_NS: u64 = 100_000_000;
+
+/// What a [`Task`] says of a wait of so many nanoseconds, in microseconds: an hour at most.
+pub fn waits_us(waits_ns: u64) -> u32 {
+    ffi::tw_native_waits_us(waits_ns)
 }
 
 /// What is left of boosts, in 65536ths ([`BOOST_WHOLE`] is all), beside so many ready serial tasks, in 256ths.

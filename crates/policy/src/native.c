@@ -11,6 +11,7 @@
 
 _Static_assert(sizeof(struct tw_group) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_tunables) == 72, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(TW_ORDER_NS == 100000000, "crates/policy/src/lib.rs has the same");
 _Static_assert(sizeof(struct tw_task) == 32, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_run) == 40, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_seat) == 5, "crates/policy/src/lib.rs has the same layout");
@@ -295,6 +296,16 @@ u32 tw_native_boost_left(u32 serial_ready, u32 nr_cpus)
 u64 tw_native_boost(u64 boost_ns, u32 nr_waiting, u32 left, const struct tw_tunables *tun)
 {
 	return tw_boost(boost_ns, nr_waiting, left, tun);
+}
+
+u32 tw_native_waits_us(u64 waits_ns)
+{
+	return tw_waits_us(waits_ns);
+}
+
+u32 tw_native_goes_forward(const struct tw_task *task, u64 key, u64 queued_key)
+{
+	return tw_goes_forward(task, key, queued_key);
 }
 
 u64 tw_native_key(const struct tw_task *task, const struct tw_tunables *tun)

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use threadwise_policy::{
     BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Class, Group, Mode, Origin, Place, Run, Seat, Spot, Task,
     Tunables, Waiting, boost_left, fits_llc, is_counted, is_faster, loss_of_speed, makes_room, phase_began,
-    phase_ended, serial_ready, serial_ready_ns, vtime_charge, vtime_elsewhere,
+    phase_ended, serial_ready, serial_ready_ns, vtime_charge, vtime_elsewhere, waits_us,
 };
 
 const MS: u64 = 1_000_000;
@@ -33,6 +33,7 @@ fn task_among(nr_waiting: u32, class: Class, vtime: u64) -> Task {
         class,
         nr_waiting,
         boost_left: BOOST_WHOLE,
+        waits_us: 0,
     }
 }
 
@@ -632,6 +633,31 @@ fn a_parallel_task_s_wait_among_serial_ones_is_bounded_however_many_there_are() 
 }
 
 #[test]
+fn who_waits_for_long_has_its_turn_whatever_the_others_weigh() {
+    // Two serial tasks of nice -20 and a parallel one, all bound to one CPU; how long until the parallel one's turn? What the
+    // others run moves their vtimes by a hundredth of it.
+    let t = tunables();
+    let wait_ms = |is_first: bool| {
+        let (now, mut hogs) = (1000 * MS, [1000 * MS; 2]);
+        for waited in 0..100_000 {
+            let parallel = Task {
+                waits_us: waits_us(waited * MS),
+                ..task_among(2, Class::Parallel, now)
+            };
+            let [running, waiting] = hogs.map(|vtime| task_among(2, Class::Serial, vtime));
+            if t.yields(&running, &parallel) && (is_first || t.goes_first(&parallel, &waiting)) {
+                return waited;
+            }
+            hogs[0] = vtime_charge(hogs[0], MS, 10_000, CAPACITY_ONE);
+            hogs.swap(0, 1);
+        }
+        panic!("it never has its turn");
+    };
+    let waits = [true, false].map(wait_ms);
+    assert!(waits.iter().all(|wait| (700..=810).contains(wait)), "{waits:?}");
+}
+
+#[test]
 fn who_is_alone_does_not_go_before_all_that_wait_elsewhere() {
     // Eight of eighty serial programs are alone on their CPUs, the others wait for one CPU. Where one may go on beside
     // the other it is for what it ran less, not because fewer wait beside it.
@@ -904,6 +930,24 @@ proptest! {
         let now = ((ready_ns << 8) / in_ns).min(1 << 24) as u32;
         let mean = serial_ready(before, ready_ns, in_ns);
         prop_assert!((before.min(now)..=before.max(now)).contains(&mean), "{mean} of {before} and {now}");
+    }
+
+    /// Waiting counts from 0.2 s for each task of the CPU on, to the microsecond, in a queue as beside who runs, and does not wrap.
+    #[test]
+    fn a_wait_counts_when_it_is_long(
+        vtime: u64, c in 1usize..4, nr in 0u32..100, waits_ns in prop_oneof![0..5000 * MS, any::<u64>()], more_ns in 0..2 * MS,
+    ) {
+        let at = |waits_us| Task { waits_us, ..task_among(nr, CLASSES[c], vtime) };
+        let waits = at(waits_us(waits_ns));
+        let age = waits_ns.min(3_600_000 * MS).saturating_sub(200 * MS * u64::from((nr + 1).min(16))) / 1000 * 1000;
+        prop_assert_eq!(tunables().key(&at(0)).wrapping_sub(tunables().key(&waits)), age);
+        prop_assert_eq!(waits.goes_forward(vtime.wrapping_sub(1), vtime), age > 0);
+        prop_assert!(!waits.goes_forward(vtime, vtime) && !waits.goes_forward(vtime.wrapping_add(1), vtime));
+        // Who runs makes way so much sooner for it.
+        let just = at(waits_us(200 * MS * u64::from((nr + 1).min(16)) + more_ns));
+        let (due, younger) = (tunables().due_in(&at(0), &just), tunables().due_in(&at(0), &at(0)));
+        // Serial ones have turns.
+        prop_assert!(c == 1 || due == younger.saturating_sub(more_ns / 1000 * 1000));
     }
 
     /// Serial before senior before parallel at equal vtime, by exactly the boosts, however many wait.

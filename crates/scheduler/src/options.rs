@@ -139,6 +139,8 @@ pub enum Fault {
     Ageless,
     /// The timer that has tasks take turns is lost once
     LostTimer,
+    /// That a task has been waiting for long counts for nothing
+    Patient,
     /// Statistics of programs that ended are kept
     Hoard,
     /// Kernel threads that are bound to a CPU wait for their turn there

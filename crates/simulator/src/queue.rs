@@ -15,6 +15,11 @@ pub(crate) struct Queue {
 /// Where a task stands in a [`Queue`].
 pub(crate) type Position = (u64, u64);
 
+/// The key under which a task stands there.
+pub(crate) fn key_at(position: Position) -> u64 {
+    position.0.wrapping_add(1 << 63)
+}
+
 impl Queue {
     /// `order` grows with every insertion anywhere.
     pub(crate) fn insert(&mut self, task: TaskIndex, key: u64, order: u64) -> Position {

@@ -75,3 +75,34 @@ fn nobody_waits_for_longer_than_is_stated_among_ten_times_more_programs_than_cpu
     assert_eq!(holds(1_100 * MS), Ok(()));
     assert!(holds(20 * MS).is_err(), "a round of ten takes longer than that");
 }
+
+/// What is wrong where two serial programs of nice -20 and then a parallel one of four threads are bound to one CPU, and no ready
+/// task may wait for longer.
+fn bound_beside_heavy_ones(wait_bound: Ns) -> Result<(), String> {
+    let machine = Machine::load("smp-8").expect("a machine");
+    let mut world = Known::Threadwise.world(&machine, Costs::of_lab(1000), Tunables::default());
+    let mut start = |ratio: &str, threads, weight| {
+        let ratio = ratio.parse().expect("a ratio");
+        let program = Synthetic::new(ratio, 3_000, 1_000, threads, Wait::Passive, 1);
+        world.start(Box::new(program), weight, Some(3));
+    };
+    (0..2).for_each(|_| start("1:inf", 1, 8_668));
+    start("inf:1", 4, 100);
+    world.check(Checker {
+        idle_bound: 5 * MS,
+        wait_bound,
+    });
+    world.run_until(30_000 * MS).map_err(|wrong| wrong.to_string())
+}
+
+/// Their vtimes move by a hundredth of what they run; so who waits for 0.2 s for each task there goes forward, also behind the
+/// other serial one.
+#[test]
+fn nobody_waits_for_long_whatever_the_others_weigh() {
+    // Of six tasks: 1.2 s, and what boosts and spans come to. If the timer put none forward it would be more than 9 s.
+    assert_eq!(bound_beside_heavy_ones(1_500 * MS), Ok(()));
+    assert!(
+        bound_beside_heavy_ones(600 * MS).is_err(),
+        "its boost is worth more"
+    );
+}

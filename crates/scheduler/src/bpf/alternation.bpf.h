@@ -271,6 +271,7 @@ __noinline int release_held(s32 slot)
 
 		if (!look_at_charged(p, cpu, &task))
 			continue;
+		task.waits_us = 0;
 		key = key_of(&task);
 		mark_queued(cpu);
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, tunables.slice_ns);

@@ -115,6 +115,8 @@ enum tw_fault {
 	TW_FAULT_AGELESS,
 	/* One expiry of the timer is lost, as if it had never been started. */
 	TW_FAULT_LOST_TIMER,
+	/* That a task has been waiting for long counts for nothing. */
+	TW_FAULT_PATIENT,
 };
 
 /* The functions of policy/ whose decisions are recorded, and what stands in tw_decision.in for each. */
@@ -123,7 +125,7 @@ enum tw_decision_kind {
 	TW_DECISION_CLASS,
 	/* tw_vtime_advance: vtime, the seven of tw_run, now, class. */
 	TW_DECISION_ADVANCE,
-	/* tw_key: the five of tw_task. */
+	/* tw_key: the six of tw_task. */
 	TW_DECISION_KEY,
 	/* tw_goes_first: two tasks. */
 	TW_DECISION_GOES_FIRST,
@@ -144,7 +146,7 @@ enum tw_decision_kind {
 /* What was asked of the policy and what it answered, for a replay through the native build. */
 struct tw_decision {
 	u64 kind;
-	u64 in[10];
+	u64 in[12];
 	u64 out;
 };
 

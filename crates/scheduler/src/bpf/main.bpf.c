@@ -526,6 +526,7 @@ void BPF_STRUCT_OPS(threadwise_enable, struct task_struct *p)
 	if (tctx) {
 		tctx->vtime = vtime_now;
 		tctx->charged_ns = p->se.sum_exec_runtime;
+		tctx->waits_since = scx_bpf_now();
 		tctx->nr_sleeps = p->nvcsw;
 		tctx->waited_ns = p->sched_info.run_delay;
 		tctx->in.charged_at_ns = 0;

@@ -22,7 +22,8 @@
 #define TW_ROTATION_QUEUES 4
 #define TW_ROTATION_CPUS   16
 
-/* Tasks of each queue that are put in order anew when another program becomes senior, at most. */
+/* Tasks of each queue that are put in order anew when another program becomes senior, or for those that wait
+ * for long, at most. */
 #define TW_ROTATION_SORTED 16
 
 struct rotation {
@@ -61,10 +62,13 @@ static struct {
 	bool sent;
 	/* When it looks again, in nanoseconds. */
 	u64 in_ns;
-	/* The senior program when it looked last, and how many queues may still be in the order of the one
-	 * before. */
+	/* The senior program when it looked last. */
 	u32 senior;
+	/* How many queues may still be in the order of the one before. */
 	u32 nr_unsorted;
+	/* In how many those that wait for long have yet to go forward, and when that was begun. */
+	u32 nr_unaged;
+	u64 aged_at;
 	/* TW_FAULT_LOST_TIMER happened. */
 	bool lost;
 } rotation_state;
@@ -263,10 +267,10 @@ static void follow_senior(void)
  * Puts the first tasks of a queue in the order in which they go now. Another program has become senior, and
  * they were queued under keys by which the last one goes first: in a queue of two, where only the first is
  * looked at, a task of that would hide one of the new for a turn, and those that wait for it at a barrier run
- * in vain. The kernel moves a task under the lock of its CPU's runqueue, so that CPU never finds its queue
- * empty meanwhile (unmark_if_empty()).
+ * in vain. Or only those go forward that wait for long. The kernel moves a task under the lock of its CPU's
+ * runqueue, so that CPU never finds its queue empty meanwhile (unmark_if_empty()).
  */
-__noinline int sort_queue(s32 queue)
+__noinline int sort_queue(s32 queue, bool all)
 {
 	struct task_struct *p;
 	u32 nr = 0;
@@ -281,7 +285,7 @@ __noinline int sort_queue(s32 queue)
 		if (!look_at_charged(p, queue, &task))
 			continue;
 		key = key_of(&task);
-		if (key == p->scx.dsq_vtime)
+		if (key == p->scx.dsq_vtime || (!all && !tw_goes_forward(&task, key, p->scx.dsq_vtime)))
 			continue;
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);
 		scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0);
@@ -300,14 +304,19 @@ static void look_at_queues(u32 nr)
 	rotation_state.kicks = 0;
 	bpf_for(i, 0, nr) {
 		queue = next_queued_cpu(&rotation_state.queue_cursor, -1);
-		if (queue < 0 || queue == first)
+		if (queue < 0 || queue == first) {
+			rotation_state.nr_unaged = 0;
 			return;
+		}
 		rotation_state.marked = true;
 		if (first < 0)
 			first = queue;
 		if (rotation_state.nr_unsorted) {
 			rotation_state.nr_unsorted--;
-			sort_queue(queue);
+			sort_queue(queue, true);
+		} else if (rotation_state.nr_unaged) {
+			rotation_state.nr_unaged--;
+			sort_queue(queue, false);
 		}
 		look_at_queue(queue);
 	}
@@ -321,6 +330,17 @@ static bool senior_changed(void)
 
 	rotation_state.senior = senior;
 	return changed;
+}
+
+/* From time to time those that wait for long go forward in all queues, a few at each look. */
+static void let_age(void)
+{
+	u64 now = scx_bpf_now();
+
+	if (tw_before(now, rotation_state.aged_at + TW_ORDER_NS))
+		return;
+	rotation_state.aged_at = now;
+	rotation_state.nr_unaged = nr_cpus;
 }
 
 static int rotate(void *map, u32 *zero, struct rotation *rotation)
@@ -339,6 +359,7 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	rotation_state.in_ns = TW_ROTATION_MAX_NS;
 	refresh_cgroups();
 	count_crowd();
+	let_age();
 	look_at_queues(TW_ROTATION_QUEUES);
 	if (senior_changed()) {
 		rotation_state.nr_unsorted = nr_cpus;

@@ -57,7 +57,9 @@ struct {
 	} while (0)
 
 /* A task among the arguments of a decision. */
-#define task_in(task) (task)->vtime, (task)->here_ns, (task)->class, (task)->nr_waiting, (task)->boost_left
+#define task_in(task)                                                                                        \
+	(task)->vtime, (task)->here_ns, (task)->class, (task)->nr_waiting, (task)->boost_left,               \
+		(task)->waits_us
 
 /*
  * The thread groups, indexed by tgid: nothing to allocate, nothing to leak, one bounds check.
@@ -81,6 +83,8 @@ struct task_ctx {
 	 * wait it was told. */
 	u64 waited_ns;
 	u64 told_ns;
+	/* When it was put into a queue after it ran. */
+	u64 waits_since;
 	/* The parallel phase of its program in which it was last charged. */
 	u32 phase;
 	/* The better CPU that it leaves its own for, plus one, and whether that has to be taken. */
@@ -349,6 +353,7 @@ static void starve(const struct task_struct *p, struct tw_task *task)
 	if (fault == TW_FAULT_STARVE && p->nr_cpus_allowed == 1 && task->class != TW_CLASS_KERNEL) {
 		task->class = TW_CLASS_PARALLEL;
 		task->vtime += TW_STARVED_NS;
+		task->waits_us = 0;
 	}
 }
 
@@ -379,12 +384,23 @@ static void find_origin(const struct task_struct *p, const struct task_ctx *tctx
 	run->before_ns = ran_ns - run->since_ns;
 }
 
-/* How long ago a task came to the CPU on which it runs, which may be another with its own clock. */
-static u64 here_ns(const struct task_struct *p)
+/* How long ago this was, on a CPU that may have its own clock. */
+__noinline u64 since_ns(u64 then_ns)
 {
-	s64 ago_ns = (s64)(scx_bpf_now() - tw_read(&p->sched_info.last_arrival));
+	s64 ago_ns = (s64)(scx_bpf_now() - then_ns);
 
 	return ago_ns > 0 ? (u64)ago_ns : 0;
+}
+
+/*
+ * How long a waiting task has been waiting. The kernel does not know of one that was preempted as it was
+ * about to sleep (sched_info_depart(), kernel/sched/stats.h).
+ */
+static u64 waits_ns(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	u64 queued_ns = tw_read(&p->sched_info.last_queued);
+
+	return since_ns(queued_ns ? queued_ns : tw_read(&tctx->waits_since));
 }
 
 /*
@@ -413,7 +429,10 @@ static void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahea
 	task->class = class_beside(p, group ? tw_read(&group->nr_ready) : 0);
 	task->nr_waiting = run.nr_waiting;
 	task->boost_left = run.boost_left;
-	task->here_ns = task->class == TW_CLASS_SERIAL && !waking ? here_ns(p) : 0;
+	task->here_ns = task->class == TW_CLASS_SERIAL && !waking ?
+				since_ns(tw_read(&p->sched_info.last_arrival)) :
+				0;
+	task->waits_us = 0;
 	task->vtime = tw_vtime_advance(vtime, &run, now, task->class, tun());
 	record(TW_DECISION_ADVANCE, task->vtime, vtime, run.before_ns, run.since_ns, run.weight, run.capacity,
 	       run.nr_waiting, run.boost_left, run.origin, now, task->class);
@@ -494,6 +513,10 @@ static bool look_at_charged(struct task_struct *p, s32 cpu, struct tw_task *task
 	task->nr_waiting = nr_waiting_at(cpu);
 	task->boost_left = boost_left;
 	task->here_ns = 0;
+	if (fault != TW_FAULT_PATIENT)
+		task->waits_us = tw_waits_us(waits_ns(p, tctx));
+	else
+		task->waits_us = 0;
 	starve(p, task);
 	return true;
 }
@@ -549,12 +572,12 @@ static u64 tell_loss(const struct task_struct *p, struct task_ctx *tctx, struct 
  * few at a time.
  */
 static void tell_waiting(const struct task_struct *p, struct task_ctx *tctx, struct tw_group *group,
-			 s64 waiting_ns)
+			 u64 waiting_ns)
 {
 	u64 told_ns = tctx->told_ns;
 	u32 loss;
 
-	if (waiting_ns <= (s64)told_ns)
+	if (waiting_ns <= told_ns)
 		return;
 	loss = loss_of(p, group, weight_of(p, &tctx->in), waiting_ns - told_ns);
 	/* Several CPUs may look at it. What is too little to count is told later. */
@@ -583,6 +606,8 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
 	picked.boost_left = task->boost_left;
 	move_clock(&picked);
 	ran_ns = p->se.sum_exec_runtime - tctx->charged_ns;
+	if (ran_ns)
+		tctx->waits_since = scx_bpf_now();
 	waited_ns = group ? tell_loss(p, tctx, group, task->class, ran_ns) : 0;
 	count_ready_time(p, &tctx->in, ran_ns, waited_ns);
 	if (cctx && task->class == TW_CLASS_SERIAL)
@@ -606,14 +631,12 @@ static bool look_at_waiting(struct task_struct *p, s32 queue, struct tw_task *ta
 	struct tw_group *group = group_of(p->tgid);
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 	u64 queued_ns;
-	s64 waiting_ns;
 
 	if (!group || !tctx || !look_at_charged(p, queue, task))
 		return false;
 	/* 0 if another CPU has just taken it. */
 	queued_ns = tw_read(&p->sched_info.last_queued);
-	waiting_ns = queued_ns ? scx_bpf_now() - queued_ns : 0;
-	tell_waiting(p, tctx, group, waiting_ns);
+	tell_waiting(p, tctx, group, queued_ns ? since_ns(queued_ns) : 0);
 	claim_seniority(task, p->tgid, group);
 	return true;
 }

@@ -37,6 +37,7 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
         class: Class::try_from(input[at + 2]).unwrap(),
         nr_waiting: input[at + 3] as u32,
         boost_left: input[at + 4] as u32,
+        waits_us: input[at + 5] as u32,
     };
     match function {
         "tw_class_of" => tunables.class_of(input[0] as u32, input[1] != 0, input[2] != 0) as u64,
@@ -54,13 +55,13 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
             tunables.vtime_advance(input[0], &run, input[8], class)
         }
         "tw_key" => tunables.key(&task(0)),
-        "tw_goes_first" => u64::from(tunables.goes_first(&task(0), &task(5))),
-        "tw_preempts" => u64::from(tunables.preempts(&task(0), &task(5))),
-        "tw_due_in" => tunables.due_in(&task(0), &task(5)),
+        "tw_goes_first" => u64::from(tunables.goes_first(&task(0), &task(6))),
+        "tw_preempts" => u64::from(tunables.preempts(&task(0), &task(6))),
+        "tw_due_in" => tunables.due_in(&task(0), &task(6)),
         "tw_slice_beside" => tunables.slice_beside(input[0], input[1] as u32),
-        "tw_vtime_elsewhere" => vtime_elsewhere(&task(0), &task(5)),
-        "tw_makes_room" => u64::from(makes_room(&task(0), input[5] != 0, input[6] != 0)),
-        "tw_clock" => tunables.clock(input[0], &task(1), input[6] != 0),
+        "tw_vtime_elsewhere" => vtime_elsewhere(&task(0), &task(6)),
+        "tw_makes_room" => u64::from(makes_room(&task(0), input[6] != 0, input[7] != 0)),
+        "tw_clock" => tunables.clock(input[0], &task(1), input[7] != 0),
         other => panic!("{other} is no function of the policy"),
     }
 }
@@ -136,7 +137,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         rotate_ns: tunables.rotate_ns + 1,
         ..tunables
     };
-    let parallel = [0, 0, 3, 0, u64::from(BOOST_WHOLE)];
+    let parallel = [0, 0, 3, 0, u64::from(BOOST_WHOLE), 0];
     let due_in = |tunables| replay(tunables, "tw_due_in", &[parallel, parallel].concat());
     assert_ne!(due_in(&other), due_in(&tunables));
 }

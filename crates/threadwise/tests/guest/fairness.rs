@@ -256,6 +256,50 @@ fn a_parallel_task_bound_among_many_serial_ones_has_its_turn() {
     );
 }
 
+/// The longest time in which no thread of a parallel program ran, in milliseconds: all are bound to one CPU, with two serial
+/// programs of nice -20, whose vtimes move by a 88th of what they run. Without end if the kernel's watchdog noticed it.
+fn longest_wait(scheduler: &str) -> u64 {
+    let script = r#"
+        for i in 1 2; do
+            busybox taskset 8 sh -c "busybox renice -n -20 \$\$ >/dev/null; exec threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 200" >/dev/null &
+        done
+        busybox sleep 1
+        busybox taskset 8 threadwise bench synthetic --ratio inf:1 --threads 4 --phase-units 50 --duration 12 >/dev/null & P=$!
+        longest=0; last=; since=0; samples=0
+        while ran=$(busybox cat /proc/$P/task/*/schedstat 2>/dev/null | busybox awk '{ ran += $1 } END { print ran }') && [ "$ran" ]; do
+            read up idle </proc/uptime; up=${up%.*}${up#*.}
+            [ "$ran" = "$last" ] || since=$up
+            [ $((up - since)) -le $longest ] || longest=$((up - since))
+            last=$ran; samples=$((samples + 1)); busybox usleep 20000
+        done
+        echo "longest: ${longest}0"; echo "samples: $samples"
+        "#;
+    let done = exec("smp-8", &job(scheduler, script));
+    let log = &done.scheduler.as_ref().expect("one was attached").log;
+    if log.contains("runnable task stall") {
+        return u64::MAX;
+    }
+    let out = stdout(done);
+    let number = |name| {
+        let line = out.lines().find(|line| line.starts_with(name));
+        number_after(name, line.expect("it is printed"))
+    };
+    assert!(number("samples: ") > 50, "{out}");
+    number("longest: ")
+}
+
+#[test]
+fn whatever_others_weigh_a_bound_task_has_its_turn() {
+    let (ours, patient) = (
+        longest_wait("scx_threadwise"),
+        longest_wait("scx_threadwise --inject-fault patient"),
+    );
+    assert!(
+        ours > 0 && patient / 2 > ours,
+        "{ours} ms, and {patient} if its wait does not count"
+    );
+}
+
 /// How evenly two parallel programs are slowed down of which the second has longer phases (thread-essence, eq. 3), if that is in
 /// this range.
 fn fairness_of_phases(options: &str, expected: std::ops::Range<f64>) -> f64 {

@@ -5,7 +5,7 @@ use threadwise_policy::alternation::{
     AlternateBy, Alternation, Look, PROGRAMS, Work, alternation_need, exceed_cache, fills_cache, is_gone,
     outgrows_cache,
 };
-use threadwise_policy::{Class, Counts};
+use threadwise_policy::{Class, Counts, Task};
 
 use super::{IDLE_SCAN, Threadwise};
 use crate::Ns;
@@ -148,7 +148,10 @@ impl Threadwise {
         let queue = self.alternating.queues + slot;
         while let Some(task) = kernel.peek(queue) {
             let cpu = kernel.tasks[task].cpu;
-            let key = self.tun.key(&self.look_at_charged(kernel, task, cpu));
+            let key = self.tun.key(&Task {
+                waits_us: 0,
+                ..self.look_at_charged(kernel, task, cpu)
+            });
             kernel.move_to_queue(task, self.queues + cpu, self.tun.slice_ns, key);
             self.marked.add(cpu);
             self.arm_rotation(kernel, key);

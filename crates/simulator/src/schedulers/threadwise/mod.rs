@@ -13,9 +13,9 @@ mod speed;
 mod spread;
 
 use threadwise_policy::{
-    AlternateBy, CAPACITY_ONE, Class, Group, Mode, Need, Origin, PairingBy, Rest, Run, Seat, Task, Tunables,
-    Waiting, faster_than_slowest, loss_of_speed, makes_room, may_preempt, may_take, phase_began, phase_ended,
-    victim_scan, vtime_elsewhere,
+    AlternateBy, CAPACITY_ONE, Class, Group, Mode, Need, ORDER_NS, Origin, PairingBy, Rest, Run, Seat, Task,
+    Tunables, Waiting, faster_than_slowest, loss_of_speed, makes_room, may_preempt, may_take, phase_began,
+    phase_ended, victim_scan, vtime_elsewhere, waits_us,
 };
 
 use self::alternation::Alternating;
@@ -71,6 +71,9 @@ struct Rotation {
     senior: Option<usize>,
     /// How many queues may still be in the order of the one before.
     nr_unsorted: usize,
+    /// In how many those that wait for long have yet to go forward, and when that was begun.
+    nr_unaged: usize,
+    aged_at: Ns,
     /// The foremost of those that may run elsewhere, and its queue.
     first: Option<(Task, CpuIndex)>,
 }
@@ -254,6 +257,7 @@ impl Threadwise {
             class,
             nr_waiting: run.nr_waiting,
             boost_left: run.boost_left,
+            waits_us: 0,
         }
     }
 
@@ -265,6 +269,10 @@ impl Threadwise {
             class: self.class_of(kernel, task),
             nr_waiting: self.nr_waiting(kernel, cpu),
             boost_left: self.crowd.boost_left(),
+            waits_us: match kernel.tasks[task].place {
+                Place::Queue(_) => waits_us(kernel.now - kernel.tasks[task].waits_since),
+                _ => 0,
+            },
         }
     }
 
@@ -800,6 +808,10 @@ impl Scheduler for Threadwise {
         self.rotation.sent = false;
         self.rotation.in_ns = ROTATION_MAX_NS;
         self.crowd.count(kernel);
+        if kernel.now >= self.rotation.aged_at + ORDER_NS {
+            self.rotation.aged_at = kernel.now;
+            self.rotation.nr_unaged = kernel.cpus.len();
+        }
         self.look_at_queues(kernel, ROTATION_QUEUES);
         let last = std::mem::replace(&mut self.rotation.senior, self.senior);
         if self.senior.is_some() && self.senior != last {

@@ -6,6 +6,7 @@ use threadwise_policy::{Task, makes_room, may_take};
 use super::Threadwise;
 use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel};
+use crate::queue::key_at;
 
 /// Queues and CPUs at which one expiry of the timer looks (`TW_ROTATION_QUEUES`, `TW_ROTATION_CPUS`).
 pub(super) const ROTATION_QUEUES: usize = 4;
@@ -122,12 +123,15 @@ impl Threadwise {
         }
     }
 
-    /// Puts the first tasks of a queue in the order in which they go now (`sort_queue()`).
-    fn sort_queue(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
+    /// Puts the first tasks of a queue in the order in which they go now, or those of them that wait for long (`sort_queue()`).
+    fn sort_queue(&mut self, kernel: &mut Kernel, cpu: CpuIndex, all: bool) {
         let queue = self.queues + cpu;
         for waiting in kernel.queued(queue, ROTATION_SORTED) {
             let task = self.look_at_charged(kernel, waiting, cpu);
-            kernel.move_within(waiting, queue, self.tun.key(&task));
+            let key = self.tun.key(&task);
+            if all || task.goes_forward(key, key_at(kernel.tasks[waiting].position)) {
+                kernel.move_within(waiting, queue, key);
+            }
         }
     }
 
@@ -143,13 +147,17 @@ impl Threadwise {
             };
             self.rotation.queue_cursor = (queue + 1) % nr;
             if first == Some(queue) {
+                self.rotation.nr_unaged = 0;
                 return;
             }
             self.rotation.marked = true;
             first = first.or(Some(queue));
             if self.rotation.nr_unsorted > 0 {
                 self.rotation.nr_unsorted -= 1;
-                self.sort_queue(kernel, queue);
+                self.sort_queue(kernel, queue, true);
+            } else if self.rotation.nr_unaged > 0 {
+                self.rotation.nr_unaged -= 1;
+                self.sort_queue(kernel, queue, false);
             }
             self.look_at_queue(kernel, queue);
         }
