@@ -604,7 +604,7 @@ pub fn serial_ready(before: u32, ready_ns: u64, in_ns: u64) -> u32 {
     ffi::tw_native_serial_ready(before, ready_ns, in_ns)
 }
 
-/// So often queues are put in order anew, in nanoseconds (`TW_ORDER_NS`).
+/// So often at most those whose wait has come to count go forward in queues, in nanoseconds (`TW_ORDER_NS`).
 pub const ORDER_NS: u64 = 100_000_000;
 
 /// What a [`Task`] says of a wait of so many nanoseconds, in microseconds: an hour at most.

@@ -58,14 +58,18 @@ fn few_serial_programs_go_first() {
     assert!(ours > 0.99 && ours > kernel, "{ours} of a CPU each, and {kernel}");
 }
 
-/// Whether no ready task waits for longer beside 80 serial programs, every eighth of nice 5.
-fn holds(wait_bound: Ns) -> Result<(), String> {
-    let mut world = world(Known::Threadwise, 80, |seed| if seed % 8 == 0 { 33 } else { 100 });
+fn holds_until(end: Ns, mut world: World, wait_bound: Ns) -> Result<(), String> {
     world.check(Checker {
         idle_bound: 5 * MS,
         wait_bound,
     });
-    world.run_until(10_000 * MS).map_err(|wrong| wrong.to_string())
+    world.run_until(end).map_err(|wrong| wrong.to_string())
+}
+
+/// Whether no ready task waits for longer beside 80 serial programs, every eighth of nice 5.
+fn holds(wait_bound: Ns) -> Result<(), String> {
+    let world = world(Known::Threadwise, 80, |seed| if seed % 8 == 0 { 33 } else { 100 });
+    holds_until(10_000 * MS, world, wait_bound)
 }
 
 #[test]
@@ -88,11 +92,7 @@ fn bound_beside_heavy_ones(wait_bound: Ns) -> Result<(), String> {
     };
     (0..2).for_each(|_| start("1:inf", 1, 8_668));
     start("inf:1", 4, 100);
-    world.check(Checker {
-        idle_bound: 5 * MS,
-        wait_bound,
-    });
-    world.run_until(30_000 * MS).map_err(|wrong| wrong.to_string())
+    holds_until(30_000 * MS, world, wait_bound)
 }
 
 /// Their vtimes move by a hundredth of what they run; so who waits for 0.2 s for each task there goes forward, also behind the
