@@ -55,6 +55,9 @@
 /* For how long it counts how many they were: 128 ms. */
 #define TW_CROWD_RECENTLY_NS (8 * TW_CROWD_PERIOD_NS)
 
+/* For how long it counts that a parallel task was ready that is bound to a CPU: 1 s. */
+#define TW_BOUND_RECENTLY_NS (1000ULL * 1000 * 1000)
+
 enum tw_class {
 	/* A kernel thread bound to its CPU: others depend on it, it runs briefly, it goes at once. */
 	TW_CLASS_KERNEL = 0,
@@ -96,7 +99,7 @@ struct tw_task {
 	enum tw_class class;
 	/* Tasks that wait in the queue of its CPU. */
 	u32 nr_waiting;
-	/* What serial tasks leave of boosts (tw_boost_left()). */
+	/* What serial tasks leave of boosts (tw_boost_left()), or 0 (tw_goes_unboosted()). */
 	u32 boost_left;
 	/* How long it has been waiting, in microseconds (tw_waits_us()); 0 if it runs. */
 	u32 waits_us;
@@ -168,6 +171,18 @@ static inline u32 tw_boost_left(u32 serial_ready, u32 nr_cpus)
 	if (serial_ready <= half)
 		return TW_BOOST_WHOLE;
 	return serial_ready < all ? (all - serial_ready) * TW_BOOST_WHOLE / (all - half) : 0;
+}
+
+/*
+ * Whether a task of a program with so few threads that it is always serial, bound to a CPU, goes by its vtime
+ * there, without a boost: where so long ago a parallel task was ready that is bound there too. Neither can go
+ * elsewhere, and no thread of its program waits for this one on another CPU, so whoever goes first, none runs
+ * out of work. But the parallel program, whose other threads may all wait for that one, would wait for a
+ * boost in each of its phases.
+ */
+static inline bool tw_goes_unboosted(u32 nr_threads, u64 parallel_ago_ns, const struct tw_tunables *tun)
+{
+	return !tw_is_counted(nr_threads, tun->serial_threshold) && parallel_ago_ns < TW_BOUND_RECENTLY_NS;
 }
 
 /*
@@ -243,6 +258,8 @@ struct tw_run {
 	/* What serial tasks leave of boosts. */
 	u32 boost_left;
 	enum tw_origin origin;
+	/* Whether it is serial and has no boost all the same (tw_goes_unboosted()). */
+	u32 unboosted;
 };
 
 /*
@@ -264,7 +281,8 @@ static inline u64 tw_vtime_span(const struct tw_run *run, const struct tw_tunabl
  * serial one brings up to 10 ms of what it did not use, so that it goes before those that never sleep,
  * whoever they are: that is soon used up by who runs for long, and never by what people wait for. What a
  * serial task ran ahead because of its boost is forgiven, but for a window's time for each that waits, or the
- * main thread of a program, which runs in both phases, would use its boost up and then be held back.
+ * main thread of a program, which runs in both phases, would use its boost up and then be held back. One
+ * without a boost has nothing to be forgiven.
  *
  * What counts is the time for which the credit is good, which the weight multiplies: a newcomer waits for a
  * lag, 10 ms of each that waits, and 20 times a boost at most, whoever they are.
@@ -273,8 +291,9 @@ static inline u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, e
 				 const struct tw_tunables *tun)
 {
 	u64 span_ns = tw_vtime_span(run, tun);
-	u64 boost_ns = tw_boost_of(class, run->nr_waiting, run->boost_left, tun);
-	u64 outrun_ns = tw_boost_most(run->nr_waiting, run->boost_left, tun) - boost_ns;
+	u64 boost_ns = tw_boost_of(class, run->nr_waiting, run->unboosted ? 0 : run->boost_left, tun);
+	u64 most_ns = tw_boost_most(run->nr_waiting, run->boost_left, tun);
+	u64 outrun_ns = woke && run->unboosted ? 0 : most_ns - boost_ns;
 	u64 behind_ns = tw_scale_beyond(TW_WEIGHT_ONE, woke ? TW_SPAN_LEAST_NS : span_ns, run->weight) +
 			tw_scale_beyond(TW_WEIGHT_HEAVY, outrun_ns, run->weight);
 	u64 forgiven_ns = tw_vtime_charge(0, tun->vtime_window_ns * (run->nr_waiting + 1), run->weight,
@@ -283,7 +302,7 @@ static inline u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, e
 
 	if (woke && class > TW_CLASS_SERIAL)
 		behind_ns = tun->vtime_window_ns;
-	if (class <= TW_CLASS_SERIAL && forgiven_ns < ahead_ns)
+	if (class <= TW_CLASS_SERIAL && !run->unboosted && forgiven_ns < ahead_ns)
 		ahead_ns = forgiven_ns;
 	/* Or it would run in place at the end of its span, never overtaken, where many wait. */
 	if (class == TW_CLASS_SENIOR)
@@ -401,7 +420,11 @@ static inline u64 tw_key(const struct tw_task *task, const struct tw_tunables *t
 	return tw_position(task, task->nr_waiting, task->boost_left, tun);
 }
 
-/* How far a task is ahead of another in vtime and boost: before it, and less than 0, if it goes first. */
+/*
+ * How far a task is ahead of another in vtime and boost: before it, and less than 0, if it goes first. Where
+ * one of the two has no boost (tw_goes_unboosted()) that of the other does not count either: a senior program
+ * is ahead anew in each phase, and would have twice its share.
+ */
 static inline s64 tw_ahead(const struct tw_task *task, const struct tw_task *of,
 			   const struct tw_tunables *tun)
 {
@@ -424,13 +447,26 @@ static inline bool tw_may_preempt(enum tw_class class)
 	return class != TW_CLASS_PARALLEL;
 }
 
-/*
- * Whether a task of this class may take the CPU of a running one of that class at all. One that is neither
- * new nor woke up had a turn and made way for the best that waits, or was moved: it takes none from its kind.
- */
-static inline bool tw_may_take(enum tw_class class, enum tw_class running, bool wakes)
+/* Whether tasks of a class go before those of another. */
+static inline bool tw_is_before(enum tw_class class, enum tw_class other)
 {
-	return running > class || (wakes && running == class);
+	return class < other;
+}
+
+/*
+ * Whether a task of this class may take the CPU of a running one of that class at all; `nr_own_threads` are
+ * those of the program, if both are of one, and 0 if they are not. One that is neither new nor woke up had a
+ * turn and made way for the best that waits, or was moved: it takes none from its class. One that is or did
+ * takes none from a thread of its class and program: threads that wake each other, at the end of a barrier
+ * say, would run one by one, and a parallel program would never be seen to have many ready. One of so few
+ * threads that it is always serial has nothing to gain by that.
+ */
+static inline bool tw_may_take(enum tw_class class, enum tw_class running, bool wakes, u32 nr_own_threads,
+			       const struct tw_tunables *tun)
+{
+	bool own = tw_is_counted(nr_own_threads, tun->serial_threshold);
+
+	return tw_is_before(class, running) || (wakes && running == class && !own);
 }
 
 /*

@@ -86,13 +86,21 @@ mod ffi {
         pub safe fn tw_native_serial_ready_ns(ran_ns: u64, waited_ns: u64) -> u64;
         pub safe fn tw_native_serial_ready(before: u32, ready_ns: u64, in_ns: u64) -> u32;
         pub safe fn tw_native_boost_left(serial_ready: u32, nr_cpus: u32) -> u32;
+        pub safe fn tw_native_goes_unboosted(nr_threads: u32, parallel_ago_ns: u64, tun: &Tunables) -> u32;
         pub safe fn tw_native_waits_us(waits_ns: u64) -> u32;
         pub safe fn tw_native_goes_forward(task: &Task, key: u64, queued_key: u64) -> u32;
         pub safe fn tw_native_boost(boost_ns: u64, nr_waiting: u32, left: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_key(task: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_goes_first(task: &Task, other: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_may_preempt(class: u32) -> u32;
-        pub safe fn tw_native_may_take(class: u32, running: u32, wakes: u32) -> u32;
+        pub safe fn tw_native_is_before(class: u32, other: u32) -> u32;
+        pub safe fn tw_native_may_take(
+            class: u32,
+            running: u32,
+            wakes: u32,
+            nr_own_threads: u32,
+            tun: &Tunables,
+        ) -> u32;
         pub safe fn tw_native_victim_scan(class: u32, nr_cpus: u32) -> u32;
         pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_due_in(running: &Task, waiting: &Task, tun: &Tunables) -> u64;
@@ -399,7 +407,7 @@ pub struct Task {
     pub class: Class,
     /// Tasks that wait in the queue of its CPU.
     pub nr_waiting: u32,
-    /// What serial tasks leave of boosts ([`boost_left`]).
+    /// What serial tasks leave of boosts ([`boost_left`]), or 0 ([`Tunables::goes_unboosted`]).
     pub boost_left: u32,
     /// How long it has been waiting, in microseconds ([`waits_us`]); 0 if it runs.
     pub waits_us: u32,
@@ -454,6 +462,8 @@ pub struct Run {
     pub boost_left: u32,
     /// From when on it counts.
     pub origin: Origin,
+    /// 1 if it is serial and has no boost all the same ([`Tunables::goes_unboosted`]).
+    pub unboosted: u32,
 }
 
 /// The policy's settings (`struct tw_tunables`), times in nanoseconds.
@@ -511,6 +521,12 @@ impl Tunables {
         ffi::tw_native_boost(boost_ns, nr_waiting, left, self)
     }
 
+    /// Whether a task of a program with so few threads that it is always serial goes by its vtime on the CPU to which it is bound,
+    /// where so long ago a parallel one was ready that is bound there too.
+    pub fn goes_unboosted(&self, nr_threads: u32, parallel_ago_ns: u64) -> bool {
+        ffi::tw_native_goes_unboosted(nr_threads, parallel_ago_ns, self) != 0
+    }
+
     /// The task's position in its queue: the smaller goes first.
     pub fn key(&self, task: &Task) -> u64 {
         ffi::tw_native_key(task, self)
@@ -563,6 +579,12 @@ impl Tunables {
         ffi::tw_native_vtime_across(vtime, self)
     }
 
+    /// Whether a task of this class, that is new or woke up or neither, may take the CPU of a running one of that class at all;
+    /// with the threads of their program if both are of one, else 0.
+    pub fn may_take(&self, class: Class, running: Class, wakes: bool, nr_own_threads: u32) -> bool {
+        ffi::tw_native_may_take(class as u32, running as u32, wakes.into(), nr_own_threads, self) != 0
+    }
+
     /// Whether a task at the end of its slice makes way for a waiting one.
     pub fn yields(&self, running: &Task, waiting: &Task) -> bool {
         ffi::tw_native_yields(running, waiting, self) != 0
@@ -574,9 +596,9 @@ pub fn may_preempt(class: Class) -> bool {
     ffi::tw_native_may_preempt(class as u32) != 0
 }
 
-/// Whether a task of this class, that woke up or not, may take the CPU of a running one of that class at all.
-pub fn may_take(class: Class, running: Class, wakes: bool) -> bool {
-    ffi::tw_native_may_take(class as u32, running as u32, u32::from(wakes)) != 0
+/// Whether tasks of a class go before those of another.
+pub fn is_before(class: Class, other: Class) -> bool {
+    ffi::tw_native_is_before(class as u32, other as u32) != 0
 }
 
 /// At how many CPUs a waking task of this class looks for one to take over.

@@ -298,6 +298,11 @@ u64 tw_native_boost(u64 boost_ns, u32 nr_waiting, u32 left, const struct tw_tuna
 	return tw_boost(boost_ns, nr_waiting, left, tun);
 }
 
+u32 tw_native_goes_unboosted(u32 nr_threads, u64 parallel_ago_ns, const struct tw_tunables *tun)
+{
+	return tw_goes_unboosted(nr_threads, parallel_ago_ns, tun);
+}
+
 u32 tw_native_waits_us(u64 waits_ns)
 {
 	return tw_waits_us(waits_ns);
@@ -324,9 +329,14 @@ u32 tw_native_may_preempt(u32 class)
 	return tw_may_preempt(class);
 }
 
-u32 tw_native_may_take(u32 class, u32 running, u32 wakes)
+u32 tw_native_is_before(u32 class, u32 other)
 {
-	return tw_may_take(class, running, wakes);
+	return tw_is_before(class, other);
+}
+
+u32 tw_native_may_take(u32 class, u32 running, u32 wakes, u32 nr_own_threads, const struct tw_tunables *tun)
+{
+	return tw_may_take(class, running, wakes, nr_own_threads, tun);
 }
 
 u32 tw_native_victim_scan(u32 class, u32 nr_cpus)

@@ -339,11 +339,15 @@ fn a_serial_task_has_a_turn_beside_other_serial_ones() {
         (tun.rotate_ns, turn)
     );
     // Who made way for another takes its CPU from none of its kind.
-    let may_take = |of, wakes| threadwise_policy::may_take(Class::Serial, of, wakes);
+    let may_take = |of, wakes| tun.may_take(Class::Serial, of, wakes, 0);
     assert!(may_take(Class::Serial, true) && !may_take(Class::Serial, false));
     assert!(
         may_take(Class::Parallel, true) && may_take(Class::Parallel, false) && !may_take(Class::Kernel, true)
     );
+    // Nor does one that wakes up from a thread of its own class and program, if that can be parallel at all.
+    let from_its_own = |of, nr_threads| tun.may_take(Class::Serial, of, true, nr_threads);
+    assert!(!from_its_own(Class::Serial, 3) && from_its_own(Class::Parallel, 3));
+    assert!(from_its_own(Class::Serial, 2));
     // Who is ahead by less than a step of the rotation goes on after its turn too.
     assert_eq!(
         tun.due_in(&task(Class::Serial, 0), &waiting(Class::Serial)),
@@ -448,6 +452,7 @@ const ALONE: Run = Run {
     nr_waiting: 0,
     boost_left: BOOST_WHOLE,
     origin: Origin::Charge,
+    unboosted: 0,
 };
 
 #[test]
@@ -711,6 +716,49 @@ fn only_bound_tasks_turn_a_serial_one_out() {
         assert!(!makes_room(&running, true, true), "both may go nowhere else");
         assert!(!makes_room(&running, false, false));
     }
+}
+
+#[test]
+fn beside_a_bound_parallel_task_a_bound_serial_one_goes_by_its_vtime() {
+    let t = tunables();
+    for (ago_ns, expected) in [
+        (0, true),
+        (1000 * MS - 1, true),
+        (1000 * MS, false),
+        (u64::MAX, false),
+    ] {
+        let few = t.goes_unboosted(t.serial_threshold, ago_ns);
+        assert_eq!(few, expected, "{ago_ns}");
+        // Other CPUs may wait for the main thread of a program that has parallel phases.
+        assert!(!t.goes_unboosted(t.serial_threshold + 1, ago_ns));
+    }
+    // Beside it boosts do not count, whoever has one.
+    let parallel = task(Class::Parallel, 0);
+    let unboosted = |vtime| Task {
+        boost_left: 0,
+        ..task(Class::Serial, vtime)
+    };
+    assert_eq!(t.key(&unboosted(0)), t.key(&parallel));
+    assert!(t.goes_first(&parallel, &unboosted(1)) && t.goes_first(&unboosted(0), &task(Class::Parallel, 1)));
+    for class in [Class::Serial, Class::Senior] {
+        assert!(t.goes_first(&unboosted(0), &task(class, 1)) && t.goes_first(&task(class, 0), &unboosted(1)));
+    }
+    // What it runs is not forgiven, as that of a boosted one is but for a window's time; and it may be as far behind as a
+    // parallel one.
+    let bound_as = |vtime, class, unboosted, woke| {
+        let run = Run { unboosted, ..ALONE };
+        t.vtime_bound(vtime, &run, 10_000 * MS, class, woke)
+    };
+    let bound = |vtime, class, unboosted| bound_as(vtime, class, unboosted, false);
+    assert_eq!(bound(10_020 * MS, Class::Serial, 1), 10_020 * MS);
+    assert_eq!(
+        bound(10_020 * MS, Class::Serial, 0),
+        10_000 * MS + t.vtime_window_ns
+    );
+    assert_eq!(bound(0, Class::Serial, 1), bound(0, Class::Parallel, 0));
+    // When it wakes up it brings 10 ms, as others do.
+    assert_eq!(bound_as(0, Class::Serial, 1, true), 9_990 * MS);
+    assert_eq!(bound_as(0, Class::Serial, 0, true), 9_990 * MS);
 }
 
 #[test]

@@ -90,6 +90,10 @@ fn name(kind: u64) -> Result<&'static str> {
             bpf_intf::tw_decision_kind_TW_DECISION_ELSEWHERE,
             "tw_vtime_elsewhere",
         ),
+        (
+            bpf_intf::tw_decision_kind_TW_DECISION_UNBOOSTED,
+            "tw_goes_unboosted",
+        ),
         (bpf_intf::tw_decision_kind_TW_DECISION_MAKES_ROOM, "tw_makes_room"),
         (bpf_intf::tw_decision_kind_TW_DECISION_CLOCK, "tw_clock"),
     ];

@@ -2,8 +2,8 @@
 //! What must hold after every event, whatever the scheduler.
 
 use crate::Ns;
-use crate::hardware::{RATE_ONE, rate_of};
-use crate::kernel::{Cpu, Doing, Kernel, Place, TaskIndex};
+use crate::hardware::{RATE_ONE, Rate, rate_of};
+use crate::kernel::{Cpu, Doing, Kernel, Place, TaskIndex, Work};
 use crate::scheduler::Scheduler;
 use crate::world::{Sleepers, futex_key};
 
@@ -22,6 +22,7 @@ pub(crate) struct Watch {
     clock: u64,
     /// Of each task its vtime, and that at which its program's phase began.
     seen: Vec<Option<(u64, u64)>>,
+    progress: Progress,
 }
 
 impl Watch {
@@ -30,6 +31,7 @@ impl Watch {
             checker,
             clock: 0,
             seen: Vec::new(),
+            progress: Progress::default(),
         }
     }
 
@@ -42,6 +44,7 @@ impl Watch {
             .look(kernel, &|task| scheduler.withholds(kernel, task))?;
         held_are_known(kernel, scheduler)?;
         scheduler.check(kernel)?;
+        self.progress.go_on(kernel)?;
         self.vtimes_go_on(kernel, scheduler)
     }
 
@@ -73,6 +76,43 @@ impl Watch {
         }
         self.clock = clock;
         Ok(())
+    }
+}
+
+/// All work that was done up to an event, and who went on with some after it. Nothing of that changes before the next event.
+#[derive(Default)]
+struct Progress {
+    /// Nothing is known before the first.
+    done: Option<u128>,
+    /// From when on, how fast, and how much is left to do.
+    computing: Vec<(Ns, Rate, Work)>,
+}
+
+impl Progress {
+    /// Whether as much more is done at this event as those did who went on.
+    fn go_on(&mut self, kernel: &Kernel) -> Result<(), String> {
+        let did = |&(from, pace, left): &(Ns, Rate, Work)| (kernel.now.saturating_sub(from) * pace).min(left);
+        let more: u128 = self.computing.drain(..).map(|of| u128::from(did(&of))).sum();
+        let tasks = kernel.tasks.iter();
+        let mut done: u128 = tasks.map(|task| u128::from(task.done)).sum();
+        for cpu in &kernel.cpus {
+            let running = cpu.running.map(|task| &kernel.tasks[task]);
+            let Some(task) = running.filter(|task| task.doing == Doing::Compute) else {
+                continue;
+            };
+            let since = kernel.now.saturating_sub(cpu.progress_from);
+            let unaccounted = (since * cpu.pace()).min(task.left);
+            done += u128::from(unaccounted);
+            let from = kernel.now.max(cpu.progress_from);
+            self.computing.push((from, cpu.pace(), task.left - unaccounted));
+        }
+        let due = self.done.replace(done).map_or(done, |before| before + more);
+        if done == due {
+            return Ok(());
+        }
+        Err(format!(
+            "work is not conserved: {done} of it are done, and {due} are due, {RATE_ONE} for each ns"
+        ))
     }
 }
 
@@ -378,6 +418,8 @@ mod tests {
         assert!(never_woken.contains("which does not know of it"), "{never_woken}");
         let conjured = noticed(|world| world.kernel.tasks[0].done += work(MS) * 100);
         assert!(conjured.contains("work is not conserved"), "{conjured}");
+        let forgotten = noticed(|world| world.kernel.tasks[0].done -= work(MS));
+        assert!(forgotten.contains("are due"), "{forgotten}");
         let unaccounted = noticed(|world| world.kernel.tasks[0].ran -= 1);
         assert!(unaccounted.contains("work is not conserved"), "{unaccounted}");
         let offline = noticed(|world| world.kernel.cpus[1].is_online = false);

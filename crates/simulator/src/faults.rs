@@ -390,3 +390,178 @@ impl Program for Burst {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use threadwise_machine::Machine;
+
+    use super::*;
+    use crate::kernel::Kernel;
+    use crate::schedulers::RoundRobin;
+    use crate::synthetic::Synthetic;
+    use crate::{Costs, Scheduler};
+
+    const MS: Ns = 1_000_000;
+    /// When all is well again.
+    const UNTIL: Ns = 80 * MS;
+
+    /// Two programs of four threads on four CPUs, in phases of a millisecond, while this goes wrong.
+    fn world_under<S: Scheduler + 'static>(
+        faults: Faults,
+        scheduler: impl FnOnce(&mut Kernel) -> S,
+    ) -> World {
+        let machine = Machine::load("core:4").expect("a machine");
+        let mut world = World::new(&machine, Costs::FREE, scheduler);
+        for seed in 0..2 {
+            let ratio = "1:1".parse().expect("a ratio");
+            let wait = threadwise_workload::synthetic::Wait::Passive;
+            world.start(
+                Box::new(Synthetic::new(ratio, 1_000, 1_000, 4, wait, seed)),
+                100,
+                None,
+            );
+        }
+        world.inject(Faults {
+            seed: 1,
+            until_ns: UNTIL,
+            ..faults
+        });
+        world
+    }
+
+    fn world(faults: Faults) -> World {
+        world_under(faults, |kernel| RoundRobin::new(kernel, MS))
+    }
+
+    /// In how many of 80 ms something can be seen while things go wrong, and whether it can be when all is well again.
+    fn seen(faults: Faults, is_there: impl Fn(&Kernel) -> bool) -> (usize, bool) {
+        let mut world = world(faults);
+        let mut nr = 0;
+        for ms in 1..80 {
+            world.run_until(ms * MS).expect("nothing is checked");
+            nr += usize::from(is_there(&world.kernel));
+        }
+        world.run_until(UNTIL + MS).expect("nothing is checked");
+        (nr, is_there(&world.kernel))
+    }
+
+    fn work(faults: Faults) -> f64 {
+        let mut world = world(faults);
+        world.run_until(UNTIL).expect("nothing is checked");
+        work_of(&mut world)
+    }
+
+    fn work_of(world: &mut World) -> f64 {
+        world
+            .outcome()
+            .programs
+            .iter()
+            .map(|program| program.work_ns)
+            .sum()
+    }
+
+    #[test]
+    fn cpus_change_their_speed_and_come_and_go() {
+        let throttled = |kernel: &Kernel| kernel.cpus.iter().any(|cpu| cpu.speed < cpu.capacity);
+        let offline = |kernel: &Kernel| {
+            let nr = (0..4).filter(|&cpu| !kernel.is_online(cpu)).count();
+            assert!(nr < 4, "one stays");
+            nr > 0
+        };
+        let speed = Faults {
+            speed_every_ns: 2 * MS,
+            ..Faults::default()
+        };
+        let hotplug = Faults {
+            hotplug_every_ns: 2 * MS,
+            ..Faults::default()
+        };
+        for (faults, is_there) in [(speed, throttled as fn(&Kernel) -> bool), (hotplug, offline)] {
+            let (nr, at_the_end) = seen(faults, is_there);
+            assert!(nr > 40 && !at_the_end, "{faults:?}: {nr}");
+            assert!(
+                work(faults) < 0.9 * work(Faults::default()),
+                "{faults:?}: {}",
+                work(faults)
+            );
+            assert_eq!(seen(Faults::default(), is_there), (0, false));
+        }
+    }
+
+    #[test]
+    fn affinities_change_and_storms_come() {
+        let kept_away = |kernel: &Kernel| (0..8).any(|task| (0..4).any(|cpu| !kernel.may_run(task, cpu)));
+        let affinity = Faults {
+            affinity_every_ns: 2 * MS,
+            ..Faults::default()
+        };
+        assert!(seen(affinity, kept_away).0 > 40);
+        assert_eq!(seen(Faults::default(), kept_away), (0, false));
+        let storm = Faults {
+            storm_every_ns: 10 * MS,
+            ..Faults::default()
+        };
+        let others = |kernel: &Kernel| kernel.tasks.len() - 8;
+        let mut stormy = world(storm);
+        stormy.run_until(UNTIL).expect("nothing is checked");
+        assert!(others(&stormy.kernel) > 8, "{}", others(&stormy.kernel));
+        stormy.run_until(UNTIL + 100 * MS).expect("nothing is checked");
+        let left = |task: &Task| task.place != Place::Gone;
+        assert!(!stormy.kernel.tasks[8..].iter().any(left), "they end");
+    }
+
+    /// Round robin that wakes up idle CPUs by kicks alone, and starts its timer again each time, for a millisecond.
+    struct Timed(RoundRobin, Rc<Cell<u32>>);
+
+    impl Scheduler for Timed {
+        fn select_cpu(&mut self, kernel: &mut Kernel, _task: TaskIndex, prev: CpuIndex) -> CpuIndex {
+            if self.1.get() == 0 {
+                self.timer(kernel);
+            }
+            prev
+        }
+
+        fn enqueue(&mut self, kernel: &mut Kernel, task: TaskIndex, why: Enqueue) {
+            self.0.enqueue(kernel, task, why);
+        }
+
+        fn dispatch(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: Option<TaskIndex>) {
+            self.0.dispatch(kernel, cpu, running);
+        }
+
+        fn timer(&mut self, kernel: &mut Kernel) {
+            self.1.set(self.1.get() + 1);
+            kernel.start_timer(MS);
+        }
+    }
+
+    #[test]
+    fn kicks_and_timers_are_late() {
+        // Work that was done, and expiries of the timer.
+        let of = |faults| {
+            let nr = Rc::new(Cell::new(0));
+            let mut world = world_under(faults, |kernel| {
+                Timed(RoundRobin::new(kernel, MS), Rc::clone(&nr))
+            });
+            world.run_until(UNTIL - MS / 2).expect("nothing is checked");
+            (work_of(&mut world), nr.get())
+        };
+        let (usual, nr) = of(Faults::default());
+        assert_eq!(nr, 80);
+        let late = Faults {
+            late_kick_ns: 10 * MS,
+            ..Faults::default()
+        };
+        // Most CPUs are woken up with who comes there.
+        assert!(of(late).0 < 0.99 * usual, "{:?} of {usual}", of(late));
+        // Two milliseconds each on the mean.
+        let jitter = Faults {
+            timer_jitter_ns: 2 * MS,
+            ..Faults::default()
+        };
+        assert!((30..50).contains(&of(jitter).1), "{:?}", of(jitter));
+    }
+}

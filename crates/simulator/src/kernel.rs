@@ -104,8 +104,8 @@ pub struct Task {
     pub(crate) memory: Memory,
     /// What its hardware counters have counted since they were last asked.
     pub(crate) counted: Counts,
-    /// The last-level cache behind which it ran last.
-    pub(crate) filled_llc: Option<usize>,
+    /// The CPU on which it ran last.
+    pub(crate) ran_on: Option<CpuIndex>,
     /// Until when its CPU still switches away from it (`on_cpu`).
     pub(crate) leaves_until: Ns,
     pub(crate) doing: Doing,
@@ -609,14 +609,21 @@ impl Kernel {
         state.progress_from = state.progress_from.max(self.now) + work(cost).div_ceil(state.pace());
     }
 
-    /// What begins to run on a CPU fills its cache first if it comes from another, at the speed of memory.
-    pub(crate) fn refill(&mut self, cpu: CpuIndex, task: TaskIndex) {
+    /// What begins to run on another core than the last time has its migration to pay, and fills the last-level cache there first if
+    /// it comes from another, at the speed of memory.
+    pub(crate) fn settle(&mut self, cpu: CpuIndex, task: TaskIndex) {
         let state = &mut self.tasks[task];
-        let llc = self.domains.llc_of(cpu);
-        let from = state.filled_llc.replace(llc);
-        if state.memory.accesses_per_us == 0 || from.is_none_or(|from| from == llc) {
+        let Some(from) = state.ran_on.replace(cpu).filter(|&from| from != cpu) else {
+            return;
+        };
+        let uses_memory = state.memory.accesses_per_us > 0;
+        if self.costs.migrate_ns > 0 && self.hardware.core_of(from) != self.hardware.core_of(cpu) {
+            self.delay(cpu, self.costs.migrate_ns);
+        }
+        if !uses_memory || self.domains.llc_of(from) == self.domains.llc_of(cpu) {
             return;
         }
+        let state = &self.tasks[task];
         let occupant = Occupant::computing(state.memory, state.program, state.thread);
         let refill_ns = self.hardware.refill_ns(cpu, occupant);
         let state = &mut self.cpus[cpu];

@@ -134,6 +134,16 @@ impl World {
         self.kernel.hardware.switch_off(mechanism);
     }
 
+    /// Has each move to another core take so long on the fastest CPU: what the task lacks in caches of a core's own, which are not
+    /// modelled. Nothing by default, as emulated CPUs have none.
+    ///
+    /// # Panics
+    /// If a program has been started.
+    pub fn charge_migrations(&mut self, ns: Ns) {
+        assert!(self.programs.is_empty(), "costs do not change under programs");
+        self.kernel.costs.migrate_ns = ns;
+    }
+
     /// Gives last-level caches this size, in bytes, instead of what the machine's file says.
     ///
     /// # Panics
@@ -238,7 +248,7 @@ impl World {
                 direct: None,
                 memory: self.programs[index].memory(thread),
                 counted: Counts::default(),
-                filled_llc: None,
+                ran_on: None,
             });
             let task = self.kernel.tasks.len() - 1;
             self.kernel.nr_threads[index] += 1;
@@ -647,7 +657,7 @@ impl World {
             let costs = &self.kernel.costs;
             let cost = prev.map_or(costs.from_idle_ns, |_| costs.switch_ns);
             self.kernel.delay(cpu, cost);
-            self.kernel.refill(cpu, next);
+            self.kernel.settle(cpu, next);
         }
         let state = &mut self.kernel.cpus[cpu];
         if !std::mem::replace(&mut state.is_ticking, true) {

@@ -180,14 +180,18 @@ fn another_policy_is_noticed() {
 
 /// With seniority a pair may differ by more, for one reason: who is senior is all or nothing. Where both programs enter a
 /// parallel phase at nearly the same time, a step's delay turns the order around; one program then waits for a whole phase
-/// of the other, and all phases after that come at other times. Over many phases, and over the pairs, that evens out.
+/// of the other, and all phases after that come at other times. Over many phases, and over the pairs, that evens out: with
+/// THREADWISE_FLUID_PHASES=300 or more, which takes minutes, each pair is within half a per cent too.
 #[test]
 fn both_boosts_are_the_analysis_of_them() {
+    let phases = std::env::var("THREADWISE_FLUID_PHASES");
+    let phases: Option<f64> = phases.ok().map(|phases| phases.parse().unwrap());
     for asymmetry in [1, 2] {
         let world = || fluid_world(Policy::Seniority, asymmetry);
-        let all = differences(Policy::Seniority, asymmetry, short(12.0), world);
+        let all = differences(Policy::Seniority, asymmetry, short(phases.unwrap_or(12.0)), world);
+        let most = if phases >= Some(300.0) { 0.005 } else { 0.02 };
         for one in &all {
-            assert!(one.error().abs() < 0.02, "{one:?}");
+            assert!(one.error().abs() < most, "{one:?}");
         }
         assert!(mean_error(&all).abs() < 0.002, "{all:?}");
     }

@@ -131,6 +131,7 @@ fn two_working_sets_in_one_cache_are_slower_than_in_two() {
     near(&speeds(&quads, &[], memory, &[0, 1]), &[1.0 / 1.2; 2]);
     near(&speeds(&quads, &[], memory, &[0, 2]), &[1.0; 2]);
     near(&speeds(&quads, &[Mechanism::Caches], memory, &[0, 1]), &[1.0; 2]);
+    near(&speeds(&quads, &[Mechanism::Latency], memory, &[0, 1]), &[1.0; 2]);
     // Who has no locality is as fast anywhere (IMDS).
     let stream = Memory {
         working_set_bytes: 1 << 40,
@@ -142,6 +143,25 @@ fn two_working_sets_in_one_cache_are_slower_than_in_two() {
     );
     near(&same, &[1.0 / 1.6; 2]);
     near(&apart, &same);
+}
+
+#[test]
+fn who_comes_to_another_core_pays_for_the_migration() {
+    let cores = Machine::load("package:2 core:2 pu:2").unwrap();
+    let moved = |to: CpuIndex| {
+        let mut world = World::new(&cores, Costs::FREE, |kernel| RoundRobin::new(kernel, MS));
+        world.charge_migrations(3 * MS);
+        let (ns, memory, begun) = (SECOND, Memory::default(), false);
+        world.start(Box::new(Burn { ns, memory, begun }), 100, Some(0));
+        world.run_until(10 * MS).unwrap();
+        world.bind(0, &[to]);
+        world.run_until(50 * MS).unwrap();
+        world.outcome().programs[0].work_ns / 1e6
+    };
+    near(
+        &[moved(0), moved(1), moved(2), moved(4)],
+        &[50.0, 50.0, 47.0, 47.0],
+    );
 }
 
 #[test]

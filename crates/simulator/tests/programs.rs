@@ -51,7 +51,18 @@ fn world(which: Which, machine: &str, costs: Costs) -> World {
 
 /// What became of an rt-app file's threads in so long, where nothing costs anything.
 fn perform(which: Which, machine: &str, tasks: &str, spin_ns: Ns, end: Ns) -> (Vec<Record>, Outcome) {
-    let file = File::parse(&format!("{{\"tasks\": {{{tasks}}}}}")).unwrap();
+    perform_file(
+        which,
+        machine,
+        &format!("{{\"tasks\": {{{tasks}}}}}"),
+        spin_ns,
+        end,
+    )
+}
+
+/// The same of a whole file.
+fn perform_file(which: Which, machine: &str, file: &str, spin_ns: Ns, end: Ns) -> (Vec<Record>, Outcome) {
+    let file = File::parse(file).unwrap();
     let nr_cpus = Machine::load(machine).unwrap().nr_cpus();
     let assumptions = Assumptions {
         spin_ns,
@@ -270,6 +281,47 @@ fn forked_threads_do_their_part() {
 }
 
 #[test]
+fn memory_and_devices_take_the_time_that_is_assumed() {
+    // 8 GB/s, a pointer in 4 ns or, at random beyond a megabyte, in 80, and 500 MB/s of a device; writing to /dev/null takes its
+    // calls, of a buffer each.
+    let alone = |events: &str, expected: Ns| {
+        for which in ALL {
+            let task = format!("\"t\": {{\"loop\": 1, {events}}}");
+            let (records, outcome) = perform(which, FOUR, &task, 0, 1_000 * MS);
+            let end = last_end(&records);
+            assert!(is_about(end, expected, 10 * US), "{which:?}: {events}: {end}");
+            let work = outcome.programs[0].work_ns;
+            assert!(
+                (work - expected as f64).abs() < 1.0,
+                "{which:?}: {events}: {work}"
+            );
+        }
+    };
+    alone(r#""mem": 80000000"#, 10 * MS);
+    let memrun = |mode: &str, size: u64| {
+        format!(r#""memrun": {{"type": "{mode}", "size": {size}, "count": 1000000}}"#)
+    };
+    alone(&memrun("read", 4 << 20), 125 * US);
+    alone(&memrun("chase", 1 << 16), 4 * MS);
+    alone(&memrun("chase", 4 << 20), 80 * MS);
+    // One after the other they come as fast as memory does: a line of 64 bytes in 8 ns.
+    let in_order = memrun("chase", 4 << 20).replace("}", r#", "pattern": "sequential"}"#);
+    alone(&in_order, 8 * MS);
+    alone(&in_order.replace("}", r#", "stride": 16}"#), 4 * MS);
+    alone(r#""iorun": 41943040"#, 10 * US);
+    // A device takes its time while the thread sleeps, and its CPU is another's.
+    for which in ALL {
+        let file = r#"{"global": {"io_device": "/dev/sda"}, "tasks": {"t": {"loop": 1, "iorun": 5000000}, "u": {"loop": 1, "run": 9000}}}"#;
+        let (records, outcome) = perform_file(which, ONE, file, 0, 1_000 * MS);
+        assert!(
+            is_about(last_end(&records), 10 * MS, 2 * MS),
+            "{which:?}: {records:?}"
+        );
+        assert!(outcome.programs[0].work_ns < 9.1e6, "{which:?}: {outcome:?}");
+    }
+}
+
+#[test]
 fn who_yields_lets_the_other_run() {
     let tasks =
         |yields: &str| format!(r#""t": {{"instance": 2, "loop": 50, "run": 20, {yields} "run2": 20}}"#);
@@ -445,6 +497,10 @@ fn any_tasks() -> impl Strategy<Value = String> {
         Just("\"broad\": \"c\"".to_owned()),
         Just("\"barrier\": \"b\"".to_owned()),
         Just("\"yield\": \"\"".to_owned()),
+        (1..9_000_000u32).prop_map(|bytes| format!("\"mem\": {bytes}, \"iorun\": {bytes}")),
+        Just(
+            "\"lock\": \"m0\", \"sync\": {\"ref\": \"c\", \"mutex\": \"m0\"}, \"unlock\": \"m0\"".to_owned()
+        ),
         Just("\"suspend\": \"\"".to_owned()),
         Just("\"resume\": \"t0\"".to_owned()),
         Just("\"run\": 3000, \"fork\": \"child\"".to_owned()),

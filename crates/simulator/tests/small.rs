@@ -26,15 +26,37 @@ fn ten_thousand_small_worlds_hold() {
     for schedulers in [&[Known::Threadwise][..], &Known::ALL] {
         let swept = swept(1, 5_000, schedulers);
         let names: Vec<&str> = schedulers.iter().map(|known| known.name()).collect();
-        assert_eq!(
-            swept.failed,
-            None,
-            "threadwise sim check --seed 1 --worlds 5000 --schedulers {}",
-            names.join(",")
-        );
+        if let Some((number, wrong)) = swept.failed {
+            let (least, wrong) = SmallWorld::draw(1, number, schedulers).shrink(&wrong);
+            panic!(
+                "threadwise sim check --seed 1 --from {number} --worlds 1 --schedulers {}\n{least}{wrong}",
+                names.join(",")
+            );
+        }
         assert!(
             swept.nr_worlds == 5_000 && swept.nr_events > 2_000_000,
             "{swept:?}"
+        );
+    }
+}
+
+#[test]
+fn a_world_is_the_same_each_time() {
+    for scheduler in Known::ALL {
+        let mut nr_others = 0;
+        for number in 0..20 {
+            let world = SmallWorld::draw(1, number, &[scheduler]);
+            let played = || format!("{:?}", world.timeline().expect("it holds"));
+            let first = played();
+            assert!(first.len() > 200, "{world}{first}");
+            assert!(first == played(), "{world}");
+            let mut other = world.clone();
+            other.faults.seed += 1;
+            nr_others += u32::from(first != format!("{:?}", other.timeline().expect("it holds")));
+        }
+        assert!(
+            nr_others > 10,
+            "{nr_others} worlds of 20 differ where other things go wrong"
         );
     }
 }

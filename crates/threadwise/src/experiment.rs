@@ -47,7 +47,7 @@ pub struct Options {
     same_phases: bool,
 
     /// Give the fastest CPU so many million instructions a second, instead of what the experiment's or the machine's
-    /// file says: fewer where the host cannot keep up
+    /// file says: with fewer a slow host is done sooner
     #[arg(long)]
     mips: Option<u32>,
 

@@ -89,6 +89,11 @@ pub struct RunOptions {
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
     llc_kib: Option<u64>,
 
+    /// How long a task that moves to another core takes to refill that core's own caches, in microseconds; 0 by default, as the lab's
+    /// CPUs have none
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    migration_us: Option<u64>,
+
     /// These schedulers instead of the file's; gains are relative to the first
     #[arg(long, value_delimiter = ',', conflicts_with = "resume")]
     schedulers: Vec<String>,
@@ -104,6 +109,9 @@ impl RunOptions {
         if let Some(kib) = self.llc_kib {
             changes += &format!(" with caches of {kib} KiB");
         }
+        if let Some(us) = self.migration_us {
+            changes += &format!(" where a migration takes {us} us");
+        }
         changes
     }
 }
@@ -117,6 +125,8 @@ enum Shared {
     Caches,
     /// The time for which a task that comes to another last-level cache fills it again
     Refill,
+    /// The time for which what misses a last-level cache, or fills it again, waits for memory
+    Latency,
     /// The bandwidth of memory
     Bandwidth,
     /// Cores that are faster while others of their package are idle
@@ -131,6 +141,7 @@ impl From<Shared> for Mechanism {
             Shared::Pipelines => Self::Pipelines,
             Shared::Caches => Self::Caches,
             Shared::Refill => Self::Refill,
+            Shared::Latency => Self::Latency,
             Shared::Bandwidth => Self::Bandwidth,
             Shared::Acceleration => Self::Acceleration,
             Shared::Power => Self::Power,
@@ -211,12 +222,19 @@ pub fn run(command: Command) -> Result<ExitCode> {
             if options.llc_kib.is_some() && task.experiment.memory_user().is_none() {
                 bail!("--llc-kib changes nothing: no program of the experiment uses memory");
             }
+            let foresees = |scheduler: &Scheduler| Known::named(&scheduler.name) == Some(Known::Clairvoyant);
+            if options.migration_us.is_some() && task.experiment.schedulers.iter().any(foresees) {
+                bail!("--migration-us is not for clairvoyant, which pays nothing");
+            }
             let change = |world: &mut World| {
                 for &shared in &options.without {
                     world.switch_off(shared.into());
                 }
                 if let Some(kib) = options.llc_kib {
                     world.resize_caches(kib << 10);
+                }
+                if let Some(us) = options.migration_us {
+                    world.charge_migrations(us * 1000);
                 }
             };
             let measurement = simulate(task, &options.changes(), &change)?;
@@ -503,6 +521,7 @@ fn sample(
         idle: outcome.idle,
         lost: 0.0,
         late: 0.0,
+        stood_still_s: 0.0,
         caches: None,
         joules: outcome.joules,
         void: false,

@@ -568,6 +568,21 @@ fn programs_that_use_memory_share_caches_that_can_be_resized() {
     assert!(text(&refused.stderr).contains("no program of the experiment uses memory"));
 }
 
+#[test]
+fn migrations_take_what_one_says() {
+    let work = |more: &[&str]| {
+        let options = ["--seconds", "1", "--rounds", "2", "--format", "json"];
+        let output = simulated("two-apps", &[&options[..], more].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let machine = value["measurement"]["machine"].as_str().unwrap().to_owned();
+        (total(&output, 1, 1), machine)
+    };
+    let ((free, as_it_is), (slow, changed)) = (work(&[]), work(&["--migration-us", "2000"]));
+    assert!(slow < 0.97 * free, "{slow} of {free}");
+    assert_eq!(changed, as_it_is + " where a migration takes 2000 us");
+}
+
 /// 0.86 to 0.89 of the kernel's scheduler; 0.66 where a task goes to another cache as soon as to another CPU.
 #[test]
 fn threads_that_take_turns_stay_behind_their_cache() {
@@ -844,6 +859,33 @@ fn an_rt_app_file_is_simulated_and_a_wrong_one_named() {
     let output = threadwise(&["sim", "rtapp", wrong.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("line 2, column 1: tasks.t.rum: unknown key"));
+}
+
+#[test]
+fn what_perf_recorded_is_replayed_from_its_own_file() {
+    // Linux 7.2.12 on smp-8: perf sched record threadwise bench synthetic --threads 3 --phase-units 2000 --duration 0.08
+    let file = in_repository("tests/traces/synthetic.perf.data");
+    let output = threadwise(&["sim", "replay", &file, "--machine", "smp-8", "--format", "json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["unexplained_wake_ups"], 0);
+    let tasks = value["tasks"].as_array().unwrap();
+    let find = |comm: &str| tasks.iter().find(|task| task["comm"] == comm).expect(comm);
+    for (comm, ran_ns) in [
+        ("threadwise", 319_312_000),
+        ("syn-1", 65_084_000),
+        ("syn-2", 51_987_000),
+    ] {
+        let ran = find(comm)["ran_ns"].as_u64().unwrap();
+        assert!(ran.abs_diff(ran_ns) < 1_000, "{comm}: {ran}");
+    }
+    assert!(tasks.len() == 14 && find("kcompactd0")["kernel_thread"] == true);
+    // Its chains take 340 ms wherever there is always an idle CPU.
+    for scheduler in 0..2 {
+        let ended = |task: &serde_json::Value| task["simulated"][scheduler]["ended_ns"].as_u64().unwrap();
+        let last = tasks.iter().map(ended).max().unwrap();
+        assert!((339_000_000..342_000_000).contains(&last), "{last}");
+    }
 }
 
 #[test]

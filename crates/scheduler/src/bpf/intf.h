@@ -123,7 +123,7 @@ enum tw_fault {
 enum tw_decision_kind {
 	/* tw_class_of: ready threads, bound kernel thread, senior. */
 	TW_DECISION_CLASS,
-	/* tw_vtime_advance: vtime, the seven of tw_run, now, class. */
+	/* tw_vtime_advance: vtime, the eight of tw_run, now, class. */
 	TW_DECISION_ADVANCE,
 	/* tw_key: the six of tw_task. */
 	TW_DECISION_KEY,
@@ -139,6 +139,8 @@ enum tw_decision_kind {
 	TW_DECISION_MAKES_ROOM,
 	/* tw_vtime_elsewhere: the first task of the other queue, that of the own one. */
 	TW_DECISION_ELSEWHERE,
+	/* tw_goes_unboosted: threads, how long ago a bound parallel task was ready. */
+	TW_DECISION_UNBOOSTED,
 	/* tw_clock: now, the running task, whether others wait. */
 	TW_DECISION_CLOCK,
 };

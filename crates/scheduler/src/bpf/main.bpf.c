@@ -112,15 +112,20 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 	return cpu;
 }
 
-/* Whether a task of this class may take a CPU from what runs there at all. To look at its class is cheap. */
-__noinline bool may_take(s32 cpu, u32 class, u32 wakes)
+/*
+ * Whether a task of this class, of a program of so many threads, may take a CPU from what runs there at all.
+ * To look at its class is cheap.
+ */
+__noinline bool may_take(s32 cpu, u32 class, u32 wakes, u32 tgid, u32 nr_threads)
 {
 	struct task_struct *running;
 	bool answer;
 
 	bpf_rcu_read_lock();
 	running = running_on(cpu);
-	answer = running && tw_may_take(class, class_of(running), wakes);
+	if (running && (u32)running->tgid != tgid)
+		nr_threads = 0;
+	answer = running && tw_may_take(class, class_of(running), wakes, nr_threads, tun());
 	bpf_rcu_read_unlock();
 	return answer;
 }
@@ -140,7 +145,8 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool w
 		bool only_here = false;
 		struct tw_task there;
 
-		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !may_take(cpu, task->class, wakes))
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+		    !may_take(cpu, task->class, wakes, p->tgid, p->signal->nr_threads))
 			continue;
 		if (!look_at_running(cpu, now, &there, &only_here) || !preempts(task, &there))
 			continue;

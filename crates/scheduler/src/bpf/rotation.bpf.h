@@ -110,9 +110,9 @@ __noinline int look_whether_due(s32 cpu, u64 now)
 	rotation_state.in_ns = tw_least(rotation_state.in_ns, tw_look_in(&task, &waiting, in_ns, tun()));
 	if (in_ns)
 		return TW_DUE_NOT;
-	if (tw_may_take(waiting.class, task.class, false))
+	if (tw_is_before(waiting.class, task.class))
 		return TW_DUE_LATER;
-	return tw_may_take(task.class, waiting.class, false) ? TW_DUE_EARLIER : TW_DUE_SAME;
+	return tw_is_before(task.class, waiting.class) ? TW_DUE_EARLIER : TW_DUE_SAME;
 }
 
 /*

@@ -124,6 +124,8 @@ struct cpu_ctx {
 	u64 paired_at;
 	/* For how long serial tasks were ready that were charged here (crowd.bpf.h). */
 	u64 serial_ns;
+	/* When a parallel task was last seen ready that may run here only. */
+	u64 bound_parallel_at;
 	u64 stats[TW_NR_STATS];
 } __attribute__((aligned(64)));
 
@@ -404,6 +406,30 @@ static u64 waits_ns(const struct task_struct *p, const struct task_ctx *tctx)
 }
 
 /*
+ * Whether a task of this class goes by its vtime although it is serial. Parallel ones that may run on one CPU
+ * only leave word there.
+ */
+__noinline bool goes_unboosted(const struct task_struct *p __arg_trusted, u32 class)
+{
+	struct cpu_ctx *cctx = p->nr_cpus_allowed == 1 ? cpu_ctx_of(scx_bpf_task_cpu(p)) : NULL;
+	u32 nr_threads;
+	u64 ago_ns;
+	bool answer;
+
+	if (!cctx || class == TW_CLASS_KERNEL)
+		return false;
+	if (class != TW_CLASS_SERIAL) {
+		cctx->bound_parallel_at = scx_bpf_now();
+		return false;
+	}
+	nr_threads = p->signal->nr_threads;
+	ago_ns = since_ns(tw_read(&cctx->bound_parallel_at));
+	answer = tw_goes_unboosted(nr_threads, ago_ns, tun());
+	record(TW_DECISION_UNBOOSTED, answer, nr_threads, ago_ns);
+	return answer;
+}
+
+/*
  * What a task is, and its vtime up to date with the `ahead_ns` that the kernel's own accounting lacks.
  */
 static void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahead_ns, bool waking,
@@ -422,20 +448,21 @@ static void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahea
 		.boost_left = boost_left,
 	};
 
+	task->class = class_beside(p, group ? tw_read(&group->nr_ready) : 0);
+	run.unboosted = goes_unboosted(p, task->class);
 	if (group)
 		find_origin(p, tctx, group, waking, &run);
 	if (group && run.origin == TW_ORIGIN_PHASE)
 		vtime = tw_unstamp(group->base, now);
-	task->class = class_beside(p, group ? tw_read(&group->nr_ready) : 0);
 	task->nr_waiting = run.nr_waiting;
-	task->boost_left = run.boost_left;
+	task->boost_left = run.unboosted ? 0 : run.boost_left;
 	task->here_ns = task->class == TW_CLASS_SERIAL && !waking ?
 				since_ns(tw_read(&p->sched_info.last_arrival)) :
 				0;
 	task->waits_us = 0;
 	task->vtime = tw_vtime_advance(vtime, &run, now, task->class, tun());
 	record(TW_DECISION_ADVANCE, task->vtime, vtime, run.before_ns, run.since_ns, run.weight, run.capacity,
-	       run.nr_waiting, run.boost_left, run.origin, now, task->class);
+	       run.nr_waiting, run.boost_left, run.origin, run.unboosted, now, task->class);
 	starve(p, task);
 }
 
@@ -511,7 +538,7 @@ static bool look_at_charged(struct task_struct *p, s32 cpu, struct tw_task *task
 	task->vtime = tw_read(&tctx->vtime);
 	task->class = class_of(p);
 	task->nr_waiting = nr_waiting_at(cpu);
-	task->boost_left = boost_left;
+	task->boost_left = goes_unboosted(p, task->class) ? 0 : boost_left;
 	task->here_ns = 0;
 	if (fault != TW_FAULT_PATIENT)
 		task->waits_us = tw_waits_us(waits_ns(p, tctx));

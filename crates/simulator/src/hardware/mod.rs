@@ -51,6 +51,8 @@ pub enum Mechanism {
     Caches,
     /// A task that comes to another last-level cache has to fill it again. Without: it finds there what it had.
     Refill,
+    /// What misses a last-level cache, or fills it again, waits for memory. Without: it is there at once.
+    Latency,
     /// Tasks share the memory's bandwidth. Without: it is endless.
     Bandwidth,
     /// Cores are slower the more of a package's are busy. Without: they are as fast as one alone.
@@ -245,6 +247,11 @@ impl Hardware {
                     memory.refills = false;
                 }
             }
+            Mechanism::Latency => {
+                if let Some(memory) = &mut self.memory {
+                    memory.latency_ns = 0;
+                }
+            }
             Mechanism::Bandwidth => {
                 if let Some(memory) = &mut self.memory {
                     memory.bandwidth_mb_s = None;
@@ -287,6 +294,11 @@ impl Hardware {
             return 0;
         }
         refill_ns(memory.working_set_bytes, model.caches[llc], model.latency_ns)
+    }
+
+    /// The core of a CPU, whether the kernel knows of it or not.
+    pub(crate) fn core_of(&self, cpu: CpuIndex) -> usize {
+        self.levels[self.core].of[cpu]
     }
 
     pub(crate) fn is_plain(&self) -> bool {

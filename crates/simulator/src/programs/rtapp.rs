@@ -16,7 +16,8 @@ pub struct Assumptions {
     pub spin_ns: Ns,
     /// What is read or written in memory in a microsecond of the fastest CPU, in bytes.
     pub memory_bytes_per_us: u64,
-    /// How long following a pointer takes on the fastest CPU while the buffer fits into a cache of a CPU's own, and beyond.
+    /// How long following a pointer takes on the fastest CPU while the buffer fits into a cache of a CPU's own, and beyond, where
+    /// no prefetcher knows the next one.
     pub hop_ns: [Ns; 2],
     /// The size of that cache, in bytes.
     pub cache_bytes: u64,
@@ -56,6 +57,9 @@ impl std::fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
+
+/// Of a cache.
+const LINE_BYTES: u64 = 64;
 
 /// A microsecond.
 const US: Ns = 1_000;
@@ -270,13 +274,16 @@ impl Compiler<'_> {
     fn memrun_ns(&self, access: Access, size: u64, count: u64) -> Ns {
         match access {
             Access::Read | Access::Write => self.memory_ns(count),
-            Access::Chase { .. } => {
+            Access::Chase { stride, random } => {
                 let [near, far] = self.assumptions.hop_ns;
+                let fits = size <= self.assumptions.cache_bytes;
+                // A prefetcher brings a line of each step, however far they are apart, as fast as memory gives lines.
+                let in_order = || near.max(self.memory_ns(stride.min(LINE_BYTES)));
                 count
-                    * if size <= self.assumptions.cache_bytes {
-                        near
-                    } else {
-                        far
+                    * match (fits, random) {
+                        (true, _) => near,
+                        (false, true) => far,
+                        (false, false) => in_order(),
                     }
             }
         }

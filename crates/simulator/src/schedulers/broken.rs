@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Schedulers that go wrong, each in one way, to see that checkers notice. Otherwise they are round robin.
+//! Schedulers that go wrong, each in one way, to see that checkers notice. Otherwise they are round robin, or ours where it is what
+//! ours promises of its own state that does not hold.
 
 use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel, QueueIndex, TaskIndex};
 use crate::scheduler::{Enqueue, Scheduler};
-use crate::schedulers::RoundRobin;
+use crate::schedulers::{RoundRobin, Threadwise};
+use threadwise_policy::Tunables;
 
 const SLICE_NS: Ns = 1_000_000;
 
@@ -25,11 +27,15 @@ pub enum How {
     VtimeBack,
     /// The clock of vtimes falls whenever a task is enqueued.
     ClockBack,
+    /// Ours, but every twentieth thread that goes to sleep is counted as ready still.
+    Miscounts,
+    /// Ours, but every twentieth task is put into a queue and nobody is told.
+    QueuesUnseen,
 }
 
 impl How {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Forgets,
         Self::Crowds,
         Self::IgnoresAffinity,
@@ -37,7 +43,13 @@ impl How {
         Self::LastInFirstOut,
         Self::VtimeBack,
         Self::ClockBack,
+        Self::Miscounts,
+        Self::QueuesUnseen,
     ];
+
+    fn is_ours(self) -> bool {
+        matches!(self, Self::Miscounts | Self::QueuesUnseen)
+    }
 
     /// The name in options.
     pub fn name(self) -> &'static str {
@@ -49,6 +61,8 @@ impl How {
             Self::LastInFirstOut => "broken-lifo",
             Self::VtimeBack => "broken-vtime",
             Self::ClockBack => "broken-clock",
+            Self::Miscounts => "broken-counts",
+            Self::QueuesUnseen => "broken-unseen",
         }
     }
 
@@ -62,32 +76,45 @@ impl How {
             Self::Insists => "were sent back",
             Self::VtimeBack => "the vtime of task",
             Self::ClockBack => "the clock goes back",
+            Self::Miscounts => "ready threads, counted as",
+            Self::QueuesUnseen => "nobody looks after those in the queue",
         }
     }
 }
 
 /// A scheduler that goes wrong.
 pub struct Broken {
-    inner: RoundRobin,
-    /// Another queue than that of `inner`.
+    inner: Box<dyn Scheduler>,
+    /// Another queue than those of `inner`.
     queue: QueueIndex,
     how: How,
     nr: u64,
+    nr_sleeps: u64,
 }
 
 impl Broken {
     /// Wrong in this way.
     pub fn new(kernel: &mut Kernel, how: How) -> Self {
+        let inner: Box<dyn Scheduler> = if how.is_ours() {
+            Box::new(Threadwise::new(kernel, Tunables::default()))
+        } else {
+            Box::new(RoundRobin::new(kernel, SLICE_NS))
+        };
         Self {
-            inner: RoundRobin::new(kernel, SLICE_NS),
+            inner,
             queue: kernel.create_queues(1),
             how,
             nr: 0,
+            nr_sleeps: 0,
         }
     }
 }
 
 impl Scheduler for Broken {
+    fn enable(&mut self, kernel: &Kernel, task: TaskIndex) {
+        self.inner.enable(kernel, task);
+    }
+
     fn select_cpu(&mut self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> CpuIndex {
         match self.how {
             How::Crowds => 0,
@@ -103,6 +130,10 @@ impl Scheduler for Broken {
             How::IgnoresAffinity if !why.sent_back => {
                 let cpu = self.nr as usize % kernel.cpus.len();
                 kernel.insert_local(task, cpu, SLICE_NS, false);
+            }
+            // Our queues are the first: one for each CPU.
+            How::QueuesUnseen if self.nr.is_multiple_of(20) => {
+                kernel.insert_queue(task, kernel.tasks[task].cpu, SLICE_NS, 0);
             }
             How::Insists => kernel.insert_local(task, kernel.tasks[task].cpu, SLICE_NS, false),
             How::LastInFirstOut => {
@@ -122,14 +153,82 @@ impl Scheduler for Broken {
         }
     }
 
-    fn vtime(&self, _task: TaskIndex) -> Option<u64> {
-        (self.how == How::VtimeBack).then(|| 0u64.wrapping_sub(self.nr))
+    fn runnable(&mut self, kernel: &mut Kernel, task: TaskIndex) {
+        self.inner.runnable(kernel, task);
+    }
+
+    fn quiescent(&mut self, kernel: &mut Kernel, task: TaskIndex, sleeps: bool) {
+        if self.how == How::Miscounts && sleeps {
+            self.nr_sleeps += 1;
+            if self.nr_sleeps.is_multiple_of(20) {
+                return;
+            }
+        }
+        self.inner.quiescent(kernel, task, sleeps);
+    }
+
+    fn dequeue(&mut self, kernel: &mut Kernel, task: TaskIndex) {
+        self.inner.dequeue(kernel, task);
+    }
+
+    fn holds(&self, task: TaskIndex) -> bool {
+        self.inner.holds(task)
+    }
+
+    fn tick(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
+        self.inner.tick(kernel, cpu);
+    }
+
+    fn cpu_offline(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
+        self.inner.cpu_offline(kernel, cpu);
+    }
+
+    fn timer(&mut self, kernel: &mut Kernel) {
+        self.inner.timer(kernel);
+    }
+
+    fn other_timer(&mut self, kernel: &mut Kernel) {
+        self.inner.other_timer(kernel);
+    }
+
+    fn withholds(&self, kernel: &Kernel, task: TaskIndex) -> bool {
+        self.inner.withholds(kernel, task)
+    }
+
+    fn yielded(&mut self, kernel: &mut Kernel, task: TaskIndex) {
+        self.inner.yielded(kernel, task);
+    }
+
+    fn wants_last(&self) -> bool {
+        self.inner.wants_last()
+    }
+
+    fn allows_queued_wakeups(&self) -> bool {
+        self.inner.allows_queued_wakeups()
+    }
+
+    fn vtime(&self, task: TaskIndex) -> Option<u64> {
+        match self.how {
+            How::VtimeBack => Some(0u64.wrapping_sub(self.nr)),
+            _ => self.inner.vtime(task),
+        }
     }
 
     fn clock(&self) -> u64 {
         match self.how {
             How::ClockBack => 0u64.wrapping_sub(self.nr),
-            _ => 0,
+            _ => self.inner.clock(),
         }
+    }
+
+    fn phase_base(&self, kernel: &Kernel, task: TaskIndex) -> u64 {
+        match self.how {
+            How::VtimeBack | How::ClockBack => self.clock(),
+            _ => self.inner.phase_base(kernel, task),
+        }
+    }
+
+    fn check(&self, kernel: &Kernel) -> Result<(), String> {
+        self.inner.check(kernel)
     }
 }

@@ -16,6 +16,7 @@ use crate::check::Checker;
 use crate::faults::{Dice, Faults};
 use crate::program::Memory;
 use crate::schedulers::{Flags, Known};
+use crate::timeline::Timeline;
 use crate::world::Outcome;
 use crate::{Ns, world::World};
 
@@ -121,11 +122,30 @@ impl SmallWorld {
     /// What was wrong, or at what the simulator or the scheduler panicked.
     pub fn run(&self) -> Result<Outcome, String> {
         let played = catch_unwind(AssertUnwindSafe(|| {
-            let mut world = self.build()?;
-            world.run_until(self.end_ns)?;
+            let mut world = self.empty()?;
+            self.play(&mut world)?;
             Ok(world.outcome())
         }));
         played.unwrap_or_else(|panic| Err(format!("panicked: {}", message_of(panic.as_ref()))))
+    }
+
+    /// All that happens in it.
+    ///
+    /// # Errors
+    /// What was wrong.
+    pub fn timeline(&self) -> Result<Timeline, String> {
+        let mut world = self.empty()?;
+        world.record();
+        self.play(&mut world)?;
+        Ok(world.into_timeline())
+    }
+
+    fn play(&self, world: &mut World) -> Result<(), String> {
+        for program in &self.programs {
+            world.start(program.program(), program.weight, program.bound_to);
+        }
+        world.inject(self.faults);
+        world.run_until(self.end_ns).map_err(|wrong| wrong.to_string())
     }
 
     /// Who has locks, and shares memory; and who has turns, which take so long that few worlds have any.
@@ -149,7 +169,7 @@ impl SmallWorld {
         }
     }
 
-    fn build(&self) -> Result<World, String> {
+    fn empty(&self) -> Result<World, String> {
         let cores = self.capacities.len() / self.threads_per_core;
         let (packages, threads) = (self.packages, self.threads_per_core);
         let cores = cores / packages;
@@ -170,10 +190,6 @@ impl SmallWorld {
             &self.flags,
         );
         world.check(self.checker());
-        for program in &self.programs {
-            world.start(program.program(), program.weight, program.bound_to);
-        }
-        world.inject(self.faults);
         Ok(world)
     }
 

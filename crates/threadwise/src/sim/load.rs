@@ -20,8 +20,8 @@ pub struct Options {
     #[arg(long, default_value = "smp-8")]
     machine: String,
 
-    /// Whom to simulate: kernel, threadwise, round-robin; may be given several times [default: kernel, threadwise]
-    #[arg(long = "scheduler", value_name = "NAME")]
+    /// Whom to simulate: any that `sim run --help` lists; may be given several times [default: kernel, threadwise]
+    #[arg(long = "scheduler", value_name = "NAME", value_parser = known)]
     schedulers: Vec<String>,
 
     /// Million instructions a second of the fastest CPU: how long the kernel's own work takes
@@ -31,6 +31,12 @@ pub struct Options {
     /// How to print it
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
+}
+
+/// The name of a scheduler that can be simulated.
+fn known(name: &str) -> Result<String, String> {
+    let known = super::check::known(name).map_err(|error| error.to_string())?;
+    Ok(known.name().to_owned())
 }
 
 /// From the request to another CPU to look for something to run until it does, without the lab's emulation.

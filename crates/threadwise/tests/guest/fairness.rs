@@ -6,13 +6,15 @@ use threadwise_lab::exec::Done;
 use super::{exec, job, measured, measured_by, number_after, reported, run, stdout};
 
 /// What a serial program does that may run on CPU 3 only, and one that may run anywhere, while two parallel programs and
-/// two serial ones load all eight CPUs.
+/// two serial ones load all eight CPUs. It is bound once it runs: one that starves before starts after them, and has all it wants.
 const PINNED_BESIDE_OTHERS: &str = r#"
     for ratio in inf:1 1:inf; do for i in 1 2; do
         threadwise bench synthetic --threads 8 --phase-units 50000 --ratio $ratio --duration 20 >/dev/null &
     done; done
-    busybox taskset 8 threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf --duration 5 --format json >/tmp/pinned & P=$!
-    serial --duration 5 --format json >/tmp/free & F=$!
+    busybox sleep 1
+    threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf --duration 10 --format json >/tmp/pinned & P=$!
+    serial --duration 10 --format json >/tmp/free & F=$!
+    busybox sleep 1; for task in /proc/$P/task/*; do busybox taskset -p 8 ${task##*/} >/dev/null; done
     wait $P $F; busybox cat /tmp/pinned /tmp/free
     "#;
 
@@ -44,6 +46,7 @@ fn a_scheduler_that_starves_pinned_tasks_is_noticed() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn per_cpu_kernel_threads_run_beside_hogs() {
     // Refreshing the statistics of memory queues work on every CPU's kworker and waits for all of them
     // (schedule_on_each_cpu, mm/vmstat.c). How often a real-time task has that done in 3 s while hogs hold all CPUs:
@@ -76,6 +79,7 @@ fn per_cpu_kernel_threads_run_beside_hogs() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn no_cpu_lags_beyond_the_watchdog() {
     // CPU 0 runs one hog and CPU 1 two for longer than the watchdog, so that the vtimes of the two CPUs drift
     // apart; then tasks come that may run on one of them only. A clock that ran away would have them wait for
@@ -130,11 +134,13 @@ fn parallel_programs_share_by_weight() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn serial_programs_share_by_weight() {
     check_weights(8, "--ratio 1:inf --phase-units 500 --threads 1");
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn a_heavier_parallel_program_gets_no_less_beside_a_serial_one() {
     // Both on one CPU. What a serial program is boosted is time that the other waits, and is to have again: as long as
     // that was withheld from heavy ones, nice -10 got a fifth of what nice 0 did.
@@ -190,6 +196,7 @@ fn crowd(scheduler: &str, holds: impl Fn(&Crowd) -> bool) -> Crowd {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn ten_times_more_serial_programs_than_cpus_do_not_starve_a_parallel_one() {
     let fair =
         |crowd: &Crowd| crowd.parallel > 0.07 && crowd.evenness > 0.4 && (2.0..4.5).contains(&crowd.weight);
@@ -223,6 +230,7 @@ fn part_beside_serial_programs(scheduler: &str, holds: impl Fn(f64) -> bool) -> 
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn serial_programs_that_fill_the_machine_leave_a_parallel_one_its_part() {
     // By threads that is a half; what its threads lose because they meet is its own.
     let ours = part_beside_serial_programs("scx_threadwise", |part| part > 0.15);
@@ -232,11 +240,11 @@ fn serial_programs_that_fill_the_machine_leave_a_parallel_one_its_part() {
     assert!(ageless < 0.1, "{ageless}, although boosts do not age");
 }
 
-/// How many phases a parallel program gets through that is bound to one CPU beside 80 serial ones, bound there too, while
-/// the other seven CPUs have nothing to do.
+/// How many phases a parallel program gets through that is bound to one CPU beside 80 serial phases of others, bound there too,
+/// while the other seven CPUs have nothing to do.
 fn phases_among_bound_serial_programs(scheduler: &str) -> f64 {
     let script = r#"
-        serial="busybox taskset 8 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 200"
+        serial="busybox taskset 8 threadwise bench synthetic --ratio 1:inf --threads 3 --phase-units 500 --duration 200"
         for i in $(busybox seq 80); do $serial >/dev/null & done
         busybox sleep 3
         busybox taskset 8 threadwise bench synthetic --ratio inf:1 --threads 3 --phase-units 50 --duration 10 --format json
@@ -245,6 +253,7 @@ fn phases_among_bound_serial_programs(scheduler: &str) -> f64 {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn a_parallel_task_bound_among_many_serial_ones_has_its_turn() {
     // Each of 80 with a full boost would go before it for 200 ms, longer than the watchdog waits. What the machine's
     // other CPUs do says nothing about this queue.
@@ -256,12 +265,49 @@ fn a_parallel_task_bound_among_many_serial_ones_has_its_turn() {
     );
 }
 
+/// The work of a parallel program in phases of so many units, bound to one CPU beside the serial phase of another that has so many
+/// threads and is so nice.
+fn work_beside_a_bound_serial_phase(scheduler: &str, units: u32, nr_threads: usize, nice: i32) -> f64 {
+    let script = format!(
+        r#"
+        bound() {{ nice=$1; shift; exec busybox taskset 8 sh -c "busybox renice -n $nice \$\$ >/dev/null; exec threadwise bench synthetic $*"; }}
+        bound {nice} --ratio 1:inf --threads {nr_threads} --phase-units 10000 --duration 200 >/dev/null & P=$!
+        busybox sleep 1; (bound 0 --ratio inf:1 --threads 4 --phase-units {units} --duration 6 --format json)
+        kill $P; wait
+        "#
+    );
+    reported("work_units", &stdout(run(scheduler, &script)))[0]
+}
+
+#[test]
+fn a_parallel_program_bound_beside_a_serial_one_has_its_share() {
+    // By threads that is four fifths. Where the other one can have threads elsewhere that wait for it, it goes first.
+    let work = |scheduler, nr_threads| work_beside_a_bound_serial_phase(scheduler, 10_000, nr_threads, 0);
+    let (ours, kernel, boosted) = (work("scx_threadwise", 1), work("", 1), work("scx_threadwise", 3));
+    assert!(
+        ours > 0.5 * kernel && ours > 2.0 * boosted,
+        "{ours} units, {kernel} under the kernel's scheduler, {boosted} beside one that is boosted"
+    );
+}
+
+#[test]
+fn threads_that_wake_each_other_do_not_run_one_by_one() {
+    // Where each takes the CPU of the one that woke it, as two ready ones are serial, they have a quarter of what the kernel's
+    // scheduler gives them beside a serial program of nice -10; here half as much again.
+    let [ours, kernel] =
+        ["scx_threadwise", ""].map(|scheduler| work_beside_a_bound_serial_phase(scheduler, 300, 1, -10));
+    assert!(
+        ours > 0.6 * kernel,
+        "{ours} units, {kernel} under the kernel's scheduler"
+    );
+}
+
 /// The longest time in which no thread of a parallel program ran, in milliseconds: all are bound to one CPU, with two serial
-/// programs of nice -20, whose vtimes move by a 88th of what they run. Without end if the kernel's watchdog noticed it.
+/// phases of nice -20, whose vtimes move by a 88th of what they run. Without end if the kernel's watchdog noticed it.
 fn longest_wait(scheduler: &str) -> u64 {
     let script = r#"
         for i in 1 2; do
-            busybox taskset 8 sh -c "busybox renice -n -20 \$\$ >/dev/null; exec threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 200" >/dev/null &
+            busybox taskset 8 sh -c "busybox renice -n -20 \$\$ >/dev/null; exec threadwise bench synthetic --ratio 1:inf --threads 3 --phase-units 500 --duration 200" >/dev/null &
         done
         busybox sleep 1
         busybox taskset 8 threadwise bench synthetic --ratio inf:1 --threads 4 --phase-units 50 --duration 12 >/dev/null & P=$!
@@ -289,6 +335,7 @@ fn longest_wait(scheduler: &str) -> u64 {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn whatever_others_weigh_a_bound_task_has_its_turn() {
     let (ours, patient) = (
         longest_wait("scx_threadwise"),
@@ -319,6 +366,7 @@ fn fairness_of_phases(options: &str, expected: std::ops::Range<f64>) -> f64 {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn a_program_with_long_phases_is_not_first_for_longer() {
     let ours = fairness_of_phases("", 0.8..1.1);
     assert!(ours > 0.8, "{ours}");
@@ -328,6 +376,7 @@ fn a_program_with_long_phases_is_not_first_for_longer() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn a_timer_that_is_lost_is_started_again() {
     // How often does it expire in two seconds beside two that share a CPU? A start that another CPU's look overtakes could be
     // lost (two bad runs of thirty look like it), and who waited depended on the ends of slices until the scheduler went.

@@ -50,7 +50,7 @@ pub struct Global {
     pub duration_s: Option<u64>,
     /// The policy of tasks that name none.
     pub default_policy: Policy,
-    /// Whether mutexes inherit priorities.
+    /// Whether mutexes inherit priorities; in the fair class nobody's is raised (kernel/locking/rtmutex.c, `__waiter_prio()`).
     pub pi_enabled: bool,
     /// What `iorun` writes to.
     pub io_device: String,

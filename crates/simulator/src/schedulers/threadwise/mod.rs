@@ -12,10 +12,12 @@ mod smt;
 mod speed;
 mod spread;
 
+use std::cell::Cell;
+
 use threadwise_policy::{
     AlternateBy, CAPACITY_ONE, Class, Group, Mode, Need, ORDER_NS, Origin, PairingBy, Rest, Run, Seat, Task,
-    Tunables, Waiting, faster_than_slowest, loss_of_speed, makes_room, may_preempt, may_take, phase_began,
-    phase_ended, victim_scan, vtime_elsewhere, waits_us,
+    Tunables, Waiting, faster_than_slowest, loss_of_speed, makes_room, may_preempt, phase_began, phase_ended,
+    victim_scan, vtime_elsewhere, waits_us,
 };
 
 use self::alternation::Alternating;
@@ -97,6 +99,8 @@ pub struct Threadwise {
     swaps_with: Vec<Option<CpuIndex>>,
     /// The CPU to whose queue each was sent.
     sent_to: Vec<Option<CpuIndex>>,
+    /// When a parallel task was last seen ready that may run on this CPU only.
+    bound_parallel_at: Vec<Cell<Option<Ns>>>,
     /// When a CPU that is not the fastest kept its task last.
     slower_kept_at: Option<Ns>,
     /// Whether CPUs share cores, and whether the kernel does not know which.
@@ -150,6 +154,7 @@ impl Threadwise {
             called_to: vec![None; nr],
             swaps_with: vec![None; nr],
             sent_to: vec![None; nr],
+            bound_parallel_at: vec![Cell::new(None); nr],
             slower_kept_at: None,
             has_smt,
             hidden_smt: has_smt && !kernel.knows_cores(),
@@ -225,6 +230,22 @@ impl Threadwise {
         kernel.peek(self.queues + cpu)
     }
 
+    /// Whether a task of this class goes by its vtime although it is serial. Parallel ones that may run on one CPU only leave word
+    /// there.
+    fn goes_unboosted(&self, kernel: &Kernel, task: TaskIndex, class: Class) -> bool {
+        let Some(cpu) = kernel.tasks[task].bound_to else {
+            return false;
+        };
+        let parallel_at = &self.bound_parallel_at[cpu];
+        if class != Class::Serial {
+            parallel_at.set(Some(kernel.now));
+            return false;
+        }
+        let nr_threads = kernel.nr_threads[kernel.tasks[task].program];
+        let unboosted = |at| self.tun.goes_unboosted(nr_threads, kernel.now - at);
+        parallel_at.get().is_some_and(unboosted)
+    }
+
     /// What a task is, and its vtime up to date.
     fn look_at(&self, kernel: &Kernel, task: TaskIndex, ahead_ns: Ns, waking: bool) -> Task {
         let (state, context) = (&kernel.tasks[task], &self.tasks[task]);
@@ -240,6 +261,7 @@ impl Threadwise {
             } else {
                 (Origin::Charge, context.vtime, ran_ns)
             };
+        let class = self.class_of(kernel, task);
         let run = Run {
             before_ns: ran_ns - since_ns,
             since_ns,
@@ -248,27 +270,31 @@ impl Threadwise {
             nr_waiting: self.nr_waiting(kernel, state.cpu),
             boost_left: self.crowd.boost_left(),
             origin,
+            unboosted: u32::from(self.goes_unboosted(kernel, task, class)),
         };
-        let class = self.class_of(kernel, task);
         let is_here = class == Class::Serial && !waking;
         Task {
             vtime: self.tun.vtime_advance(vtime, &run, self.vtime_now, class),
             here_ns: if is_here { kernel.now - state.arrived } else { 0 },
             class,
             nr_waiting: run.nr_waiting,
-            boost_left: run.boost_left,
+            boost_left: if run.unboosted == 0 { run.boost_left } else { 0 },
             waits_us: 0,
         }
     }
 
     /// A task that runs on or waits for this CPU, with its vtime as last charged.
     fn look_at_charged(&self, kernel: &Kernel, task: TaskIndex, cpu: CpuIndex) -> Task {
+        let class = self.class_of(kernel, task);
         Task {
             vtime: self.tasks[task].vtime,
             here_ns: 0,
-            class: self.class_of(kernel, task),
+            class,
             nr_waiting: self.nr_waiting(kernel, cpu),
-            boost_left: self.crowd.boost_left(),
+            boost_left: match self.goes_unboosted(kernel, task, class) {
+                true => 0,
+                false => self.crowd.boost_left(),
+            },
             waits_us: match kernel.tasks[task].place {
                 Place::Queue(_) => waits_us(kernel.now - kernel.tasks[task].waits_since),
                 _ => 0,
@@ -406,7 +432,10 @@ impl Threadwise {
             let Some(running) = kernel.cpus[cpu].running.filter(|_| kernel.may_run(index, cpu)) else {
                 continue;
             };
-            if !may_take(task.class, self.class_of(kernel, running), wakes) {
+            let (program, class) = (kernel.tasks[index].program, self.class_of(kernel, running));
+            let is_own = kernel.tasks[running].program == program;
+            let nr_own_threads = if is_own { kernel.nr_threads[program] } else { 0 };
+            if !self.tun.may_take(task.class, class, wakes, nr_own_threads) {
                 continue;
             }
             let ahead_ns = kernel.now - kernel.tasks[running].exec_start;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The timer by which those who wait get their turn (`rotation.bpf.h`).
 
-use threadwise_policy::{Task, makes_room, may_take};
+use threadwise_policy::{Task, is_before, makes_room};
 
 use super::Threadwise;
 use crate::Ns;
@@ -74,10 +74,9 @@ impl Threadwise {
             return None;
         }
         self.rotation.in_ns = self.rotation.in_ns.min(self.tun.look_in(&task, &waiting, in_ns));
-        let beside = |class, other| may_take(class, other, false);
-        (in_ns == 0).then(|| match beside(waiting.class, task.class) {
+        (in_ns == 0).then(|| match is_before(waiting.class, task.class) {
             true => Due::Later,
-            false if beside(task.class, waiting.class) => Due::Earlier,
+            false if is_before(task.class, waiting.class) => Due::Earlier,
             false => Due::Same,
         })
     }
