@@ -5,7 +5,11 @@
  * Every translation block adds its instructions to its vCPU's count. When the count reaches a
  * quantum, the vCPU's own clock moves on by what these instructions take at its rate, and the vCPU
  * sleeps until that time has come. An idle vCPU saves nothing up: when it resumes, its clock is
- * now. A vCPU that the host kept from running may catch up a little (CATCH_UP_NS); what goes
+ * now.
+ *
+ * While a vCPU is behind its clock because the host has not run it, the machine's time stands still
+ * (clock.h), for all vCPUs and timers, until it has caught up: a slow or disturbed host makes a run longer
+ * and changes little in it. What is noticed too late for that a vCPU may catch up (CATCH_UP_NS); what goes
  * beyond is lost, is counted as lost, and voids the measurement.
  *
  * With caches= it looks at memory accesses too. Each vCPU has a first-level cache, each group of vCPUs a
@@ -15,6 +19,7 @@
  * Arguments: rates=K0:K1:... (thousands of instructions per second, one a vCPU),
  *            stats=FILE (struct shared, mapped for the lab to read the counters and set the speeds in force),
  *            quantum=N (instructions, default 20000),
+ *            still=0 (time goes on while the host is late, as it does where QEMU's clock cannot be stopped),
  *            groupsL=G0:G1:... (of level L, 0 to 3, innermost first: the pipe or core of each vCPU),
  *            gainL=N (what each further unit of it that runs adds to its speed, in percent),
  *            clocksL=C0:C1:... (the clock of level L's units while one, two, ... of them run; the last for
@@ -27,7 +32,6 @@
  * include/qemu/qemu-plugin.h, docs/devel/tcg-plugins.rst) is declared here.
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -37,9 +41,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 #include "cache.h"
+#include "clock.h"
 
 typedef uint64_t qemu_plugin_id_t;
 struct qemu_plugin_tb;
@@ -93,15 +97,24 @@ bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *where);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *where);
 struct qemu_plugin_scoreboard *qemu_plugin_scoreboard_new(size_t element_size);
 void *qemu_plugin_scoreboard_find(struct qemu_plugin_scoreboard *score, unsigned int vcpu);
+/*
+ * Exported as what clock.h declares: a vCPU, and whether it was woken (cpu-common.c,
+ * hw/core/cpu-system.c).
+ */
+struct CPUState;
+__attribute__((weak)) struct CPUState *qemu_get_cpu(int index);
+__attribute__((weak)) bool cpu_has_work(struct CPUState *cpu);
 
 __attribute__((visibility("default"))) int qemu_plugin_version = 4;
 
 #define MAX_VCPUS  256
 #define MAX_LEVELS 4
 #define PS_PER_NS  1000ULL
-#define NS_PER_S   1000000000ULL
-/* How far behind its clock a vCPU may be and still catch up. */
-#define CATCH_UP_NS 4000000ULL
+/* How far behind its clock a vCPU may be and still catch up, where time goes on and where it stands still. */
+#define CATCH_UP_NS	  4000000ULL
+#define CATCH_UP_STILL_NS 50000000ULL
+/* What is less late than this disturbs nobody: programs of the lab meet every few milliseconds. */
+#define LATE_PS (400000 * PS_PER_NS)
 /*
  * PAUSE leaves the translated code, which is dear for the host, and takes some 40 to 140 cycles on
  * current x86 processors too (Intel SDM vol. 2; Skylake made it longer): charge it as that many.
@@ -123,7 +136,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = 4;
 struct counters {
 	uint64_t instructions;
 	uint64_t quanta;
-	/* Quanta that ended more than a quantum's time after they should have. */
+	/* Quanta that ended later than by another quantum, or LATE_PS if that is more. */
 	uint64_t late_quanta;
 	/* Time that the vCPU was entitled to run and did not get, beyond what it could catch up. */
 	uint64_t lost_ns;
@@ -138,11 +151,7 @@ struct counters {
 /* What is shared with the lab. The layout is that of crates/lab/src/governor.rs. */
 struct shared {
 	struct counters vcpus[MAX_VCPUS];
-	/*
-	 * The lab sets this while programs run. Until then, while the guest boots or the verifier looks at a
-	 * scheduler, vCPUs are as fast as the host, and nothing is counted.
-	 */
-	uint64_t governed;
+	struct clock_page clock;
 };
 
 /* Blocks in a profile; translations beyond that are counted, but not profiled. */
@@ -159,14 +168,19 @@ struct profile {
 	} blocks[MAX_BLOCKS];
 };
 
-/* The governor's own state of a vCPU; only its thread touches it. */
+/* The governor's own state of a vCPU; only its thread changes it. */
 struct vcpu {
+	/* Others look at this one, and whether it runs. */
 	uint64_t clock_ps;
 	uint64_t ps_per_insn;
 	/* By level. */
 	uint32_t groups[MAX_LEVELS];
 	/* Whether it counts among those that run. */
 	bool running;
+	/* Whether it had no speed when it last asked. */
+	bool was_free;
+	/* QEMU's own, once the vCPU has started. */
+	struct CPUState *cpu;
 	/* What misses took since the clock was brought up last, and as what they count there towards the
 	 * quantum. */
 	uint64_t stall_ps;
@@ -184,11 +198,13 @@ struct count {
 };
 
 static struct vcpu vcpus[MAX_VCPUS];
-static struct shared unshared = { .governed = 1 };
+static struct shared unshared = { .clock.governed = 1 };
 static struct shared *shared = &unshared;
 static struct profile *profile;
 static struct qemu_plugin_scoreboard *counts;
 static uint64_t quantum = 20000;
+static unsigned int nr_watched;
+static bool may_stand_still = true;
 /* Levels whose units share their speed. */
 static unsigned int nr_levels;
 /* Units that run, by level and group. */
@@ -203,19 +219,12 @@ static struct cache last_levels[MAX_VCPUS];
 
 static uint64_t now_ps(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return ((uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec) * PS_PER_NS;
+	return clock_ns() * PS_PER_NS;
 }
 
-static void sleep_until(uint64_t ps)
+static void set_clock(unsigned int index, uint64_t ps)
 {
-	uint64_t ns = ps / PS_PER_NS;
-	struct timespec t = { .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
-		;
+	__atomic_store_n(&vcpus[index].clock_ps, ps, __ATOMIC_RELAXED);
 }
 
 /*
@@ -226,7 +235,7 @@ static void set_running(unsigned int index, bool running)
 {
 	if (vcpus[index].running == running)
 		return;
-	vcpus[index].running = running;
+	__atomic_store_n(&vcpus[index].running, running, __ATOMIC_RELEASE);
 	for (unsigned int level = 0; level < nr_levels; level++) {
 		uint32_t *nr = &nr_running[level][vcpus[index].groups[level]];
 		uint32_t others = __atomic_fetch_add(nr, running ? 1 : -1, __ATOMIC_RELAXED) - !running;
@@ -237,53 +246,63 @@ static void set_running(unsigned int index, bool running)
 }
 
 /*
- * Brings the vCPU's clock up to what it executed, and says what that takes. Pipes and cores count as shared
- * by as many as run on them now; that may have been otherwise at the start of a quantum, as often more as
- * less.
+ * What so many instructions take now. Pipes and cores count as shared by as many as run on them now; that may
+ * have been otherwise at the start of a quantum, as often more as less.
  */
+static uint64_t takes_ps(unsigned int index, uint64_t insns)
+{
+	const struct vcpu *vcpu = &vcpus[index];
+	uint64_t ps = insns * vcpu->ps_per_insn;
+
+	for (unsigned int level = 0; level < nr_levels; level++) {
+		uint32_t *nr = &nr_running[level][vcpu->groups[level]];
+
+		ps = ps * slowdown[level][__atomic_load_n(nr, __ATOMIC_RELAXED)] / 1000;
+	}
+	return ps;
+}
+
+/* Brings the vCPU's clock up to what it executed, and says what that takes. */
 static uint64_t settle(unsigned int index)
 {
 	struct count *count = qemu_plugin_scoreboard_find(counts, index);
 	struct counters *c = &shared->vcpus[index];
 	struct vcpu *vcpu = &vcpus[index];
 	uint64_t insns = count->insns - vcpu->stall_insns;
-	uint64_t took_ps = insns * vcpu->ps_per_insn;
-
-	for (unsigned int level = 0; level < nr_levels; level++) {
-		uint32_t *nr = &nr_running[level][vcpu->groups[level]];
-
-		took_ps = took_ps * slowdown[level][__atomic_load_n(nr, __ATOMIC_RELAXED)] / 1000;
-	}
 	/* Memory knows nothing of pipes, cores and their clocks. */
-	took_ps += vcpu->stall_ps;
+	uint64_t took_ps = takes_ps(index, insns) + vcpu->stall_ps;
+
 	c->instructions += insns;
 	c->busy_ns += took_ps / PS_PER_NS;
 	c->stalled_ns += vcpu->stall_ps / PS_PER_NS;
 	count->insns = vcpu->stall_insns = vcpu->stall_ps = 0;
-	vcpu->clock_ps += took_ps;
+	set_clock(index, vcpu->clock_ps + took_ps);
 	return took_ps;
 }
 
 /* Writes off what cannot be caught up. */
 static void write_off(unsigned int index, uint64_t now)
 {
-	uint64_t allowed = now - CATCH_UP_NS * PS_PER_NS;
+	uint64_t catch_up = (timekeeper.has_standstill ? CATCH_UP_STILL_NS : CATCH_UP_NS) * PS_PER_NS;
+	uint64_t clock = vcpus[index].clock_ps;
 
-	if (vcpus[index].clock_ps >= allowed)
+	if (clock + catch_up >= now)
 		return;
-	shared->vcpus[index].lost_ns += (allowed - vcpus[index].clock_ps) / PS_PER_NS;
-	vcpus[index].clock_ps = allowed;
+	shared->vcpus[index].lost_ns += (now - catch_up - clock) / PS_PER_NS;
+	set_clock(index, now - catch_up);
 }
 
-/* Whether the vCPU has no speed for now. It begins with what it does from here on when it gets one. */
+/* Whether the vCPU has had no speed. It begins with what it does from here on when it gets one. */
 static bool is_free(unsigned int index)
 {
 	struct count *count = qemu_plugin_scoreboard_find(counts, index);
+	bool governed = __atomic_load_n(&shared->clock.governed, __ATOMIC_RELAXED);
 
-	if (__atomic_load_n(&shared->governed, __ATOMIC_RELAXED))
+	if (governed && !vcpus[index].was_free)
 		return false;
+	vcpus[index].was_free = !governed;
 	count->insns = vcpus[index].stall_insns = vcpus[index].stall_ps = 0;
-	vcpus[index].clock_ps = now_ps();
+	set_clock(index, now_ps());
 	return true;
 }
 
@@ -299,10 +318,10 @@ static void quantum_over(unsigned int index, void *data)
 	now = now_ps();
 	shared->vcpus[index].quanta++;
 	if (vcpus[index].clock_ps > now) {
-		sleep_until(vcpus[index].clock_ps);
+		clock_wait_until(vcpus[index].clock_ps / PS_PER_NS);
 		return;
 	}
-	if (now - vcpus[index].clock_ps > took_ps)
+	if (now - vcpus[index].clock_ps > (took_ps > LATE_PS ? took_ps : LATE_PS))
 		shared->vcpus[index].late_quanta++;
 	write_off(index, now);
 }
@@ -329,7 +348,7 @@ static void block_ran(unsigned int index, void *data)
 	struct block *block = data;
 
 	(void)index;
-	if (__atomic_load_n(&shared->governed, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&shared->clock.governed, __ATOMIC_RELAXED))
 		__atomic_fetch_add(&block->nr_runs, 1, __ATOMIC_RELAXED);
 }
 
@@ -378,7 +397,7 @@ static void memory_accessed(unsigned int index, qemu_plugin_meminfo_t info, uint
 	uint64_t line;
 
 	(void)data;
-	if (!cache_is_sampled(address, one_in) || !__atomic_load_n(&shared->governed, __ATOMIC_RELAXED))
+	if (!cache_is_sampled(address, one_in) || !__atomic_load_n(&shared->clock.governed, __ATOMIC_RELAXED))
 		return;
 	where = qemu_plugin_get_hwaddr(info, address);
 	if (!where || qemu_plugin_hwaddr_is_io(where))
@@ -417,7 +436,9 @@ static void vcpu_started(qemu_plugin_id_t id, unsigned int index)
 	(void)id;
 	/* The host rounds sleeps up by this much, 50 us by default. This runs in the vCPU's thread. */
 	prctl(PR_SET_TIMERSLACK, 1);
-	vcpus[index].clock_ps = now_ps();
+	set_clock(index, now_ps());
+	if (qemu_get_cpu)
+		__atomic_store_n(&vcpus[index].cpu, qemu_get_cpu((int)index), __ATOMIC_RELEASE);
 }
 
 /* It waits for an interrupt. What it did late until now was late for whoever waited for it. */
@@ -436,9 +457,36 @@ static void vcpu_resumed(qemu_plugin_id_t id, unsigned int index)
 	uint64_t now = now_ps();
 
 	(void)id;
-	set_running(index, true);
 	if (vcpus[index].clock_ps < now)
-		vcpus[index].clock_ps = now;
+		set_clock(index, now);
+	/* After that: whoever sees it run sees a clock that is not behind. */
+	set_running(index, true);
+}
+
+/*
+ * Whether a vCPU should be through with half its quantum by now and is not through with any, or was woken and
+ * does not run yet. On a quiet host it executes a quantum at once, in a fraction of the time that this takes
+ * at its rate.
+ */
+static bool is_behind(unsigned int index, uint64_t now)
+{
+	const struct vcpu *vcpu = &vcpus[index];
+	struct CPUState *cpu = __atomic_load_n(&vcpu->cpu, __ATOMIC_ACQUIRE);
+
+	if (__atomic_load_n(&vcpu->running, __ATOMIC_ACQUIRE))
+		return __atomic_load_n(&vcpu->clock_ps, __ATOMIC_RELAXED) + takes_ps(index, quantum) / 2 <
+		       now;
+	return cpu && cpu_has_work && cpu_has_work(cpu);
+}
+
+static bool is_anyone_behind(void)
+{
+	uint64_t now = now_ps();
+
+	for (unsigned int i = 0; i < nr_watched; i++)
+		if (is_behind(i, now))
+			return true;
+	return false;
 }
 
 static int fail(const char *what, const char *value)
@@ -636,6 +684,10 @@ static int parse_argument(const char *argument, int nr_vcpus)
 			return fail("quantum= needs 1000 to 10000000 instructions", argument);
 		return 0;
 	}
+	if (!strcmp(argument, "still=0")) {
+		may_stand_still = false;
+		return 0;
+	}
 	if ((value = of_level(argument, "groups", &level)))
 		return parse_groups(level, value, nr_vcpus);
 	if ((value = of_level(argument, "gain", &level)))
@@ -662,6 +714,9 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
 	if (has_caches && prepare_caches(info->system.max_vcpus) < 0)
 		return -1;
 	counts = qemu_plugin_scoreboard_new(sizeof(struct count));
+	nr_watched = (unsigned int)info->system.smp_vcpus;
+	if (clock_start(&shared->clock, may_stand_still, is_anyone_behind))
+		return fail("cannot start", "a thread");
 	qemu_plugin_register_vcpu_init_cb(id, vcpu_started);
 	qemu_plugin_register_vcpu_idle_cb(id, vcpu_idle);
 	qemu_plugin_register_vcpu_resume_cb(id, vcpu_resumed);

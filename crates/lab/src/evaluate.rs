@@ -400,6 +400,7 @@ pub(crate) mod tests {
             idle: 0.25,
             lost: 0.0,
             late: 0.0,
+            stood_still_s: 0.0,
             caches: None,
             joules: Vec::new(),
             void: false,

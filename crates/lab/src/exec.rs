@@ -51,6 +51,9 @@ pub struct Done {
     /// The share of quanta that came late, but could be caught up.
     #[serde(default)]
     pub late: f64,
+    /// For how long the machine's time stood still meanwhile because the host was late, in nanoseconds of the host's.
+    #[serde(default)]
+    pub stood_still_ns: u64,
     /// What the last-level caches did meanwhile, if they are modelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<CacheUse>,
@@ -127,6 +130,7 @@ fn run(guest: &mut Guest, job: &Job) -> Result<(Done, bool), Error> {
         elapsed_ns: output.elapsed_ns,
         lost: counted.all.lost_share(),
         late: counted.all.late_share(),
+        stood_still_ns: counted.stood_still.as_nanos() as u64,
         caches: counted.all.cache_use(),
         scheduler: None,
     };

@@ -39,7 +39,7 @@ pub struct Experiment {
     /// there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<u32>,
-    /// What the lab leaves out of what the machine's file and this one say.
+    /// What the lab does without of what the machine's file and this one say, and of what it can.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<LeftOut>,
     /// How long each synthetic program runs, in seconds; `{seconds}` in a command.
@@ -94,6 +94,8 @@ pub enum LeftOut {
     Caches,
     /// Cores that are faster while others of their package are idle
     Acceleration,
+    /// Stops of the machine's time while the host is late; what the host keeps CPUs from doing is then lost, the run void
+    Standstill,
 }
 
 /// A scheduler to compare.
@@ -327,6 +329,7 @@ impl Experiment {
                 nominal_mips: self.nominal_mips(),
             }),
             without_acceleration: self.without.contains(&LeftOut::Acceleration),
+            without_standstill: self.without.contains(&LeftOut::Standstill),
             profiled: false,
         }
     }

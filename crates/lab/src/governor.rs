@@ -13,21 +13,25 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use memmap2::MmapMut;
+use memmap2::MmapRaw;
 use serde::{Deserialize, Serialize};
 use threadwise_machine::{Cpu, Lab, Level, Machine, names};
 
 use crate::error::{Error, io_error};
 
 /// What the plugin is compiled from.
-const SOURCES: [(&str, &str); 2] = [
+const SOURCES: [(&str, &str); 3] = [
     ("corespeed.c", include_str!("../../../lab/corespeed.c")),
     ("cache.h", include_str!("../../../lab/cache.h")),
+    ("clock.h", include_str!("../../../lab/clock.h")),
 ];
-/// The layout of `struct shared` in the plugin: eight words a vCPU, for at most so many, then whether they are governed.
+/// The layout of `struct shared` in the plugin: eight words a vCPU, for at most so many, then whether they are governed, the
+/// machine's time and for how long that stood still, in nanoseconds.
 const WORDS: usize = 8;
 const MAX_VCPUS: usize = 256;
 const GOVERNED: usize = MAX_VCPUS * WORDS;
+const CLOCK: usize = GOVERNED + 1;
+const STOOD_STILL: usize = GOVERNED + 2;
 
 /// What the CPUs of the machines are taken to do that machine files describe, in millions of instructions a second, where
 /// nobody says otherwise: the rate of simulated experiments.
@@ -42,6 +46,8 @@ pub struct Governing {
     pub caches: Option<CacheModel>,
     /// Whether cores have the same clock however many of a package are busy, whatever the machine's file says.
     pub without_acceleration: bool,
+    /// Whether the machine's time goes on while the host is late.
+    pub without_standstill: bool,
     /// Whether it is counted where instructions go.
     pub profiled: bool,
 }
@@ -129,6 +135,19 @@ pub fn rates(machine: &Machine, mips: Option<u32>) -> Result<Vec<u64>, Error> {
         .collect())
 }
 
+/// How long a quantum takes at the rate of the fastest CPU. It executes one at once, so CPUs do what they do up to so much
+/// earlier than they should.
+const QUANTUM_US: u64 = 160;
+/// With many CPUs a quantum takes longer: each costs the host a sleep and a wake-up.
+const QUANTUM_US_OF_CPU: u64 = 20;
+
+/// Instructions in a quantum at these rates, in thousands a second: 1,000 to 20,000. That many is what QEMU executes in some 50 us.
+pub fn quantum(rates: &[u64]) -> u64 {
+    let us = QUANTUM_US.max(QUANTUM_US_OF_CPU * rates.len() as u64);
+    let fastest = rates.iter().max().copied().unwrap_or(0);
+    (fastest * us / 1000).clamp(1_000, 20_000)
+}
+
 /// The levels that the plugin knows.
 const MAX_LEVELS: usize = 4;
 
@@ -146,7 +165,11 @@ pub fn arguments(machine: &Machine, governing: &Governing) -> Result<String, Err
     let caches = caches.map_or(Ok(String::new()), |model| {
         caches_of(machine, governing.mips, model)
     })?;
-    Ok(shared + &clocks + &caches)
+    let still = match governing.without_standstill {
+        true => ",still=0",
+        false => "",
+    };
+    Ok(shared + &clocks + &caches + still)
 }
 
 fn unsuitable(machine: &Machine, message: String) -> Error {
@@ -240,7 +263,7 @@ fn caches_of(machine: &Machine, mips: Option<u32>, model: &CacheModel) -> Result
 
 /// The plugin's counters, as it writes them.
 pub struct Counters {
-    map: MmapMut,
+    map: MmapRaw,
 }
 
 /// What the governor counted, over all vCPUs.
@@ -250,7 +273,7 @@ pub struct Totals {
     pub instructions: u64,
     /// Quanta that ended.
     pub quanta: u64,
-    /// Quanta that ended more than their length late.
+    /// Quanta that ended more than their length, and 0.4 ms, late.
     pub late_quanta: u64,
     /// vCPU time lost for good, in nanoseconds.
     pub lost_ns: u64,
@@ -276,26 +299,38 @@ impl Counters {
             .create_new(true)
             .open(path)
             .map_err(io_error("create", path))?;
-        file.set_len(((GOVERNED + 1) * size_of::<u64>()) as u64)
+        file.set_len(((STOOD_STILL + 1) * size_of::<u64>()) as u64)
             .map_err(io_error("size", path))?;
-        // SAFETY: the plugin keeps the file's size; single words are read, and that they change is the point.
-        let map = unsafe { MmapMut::map_mut(&file) }.map_err(io_error("map", path))?;
+        let map = MmapRaw::map_raw(&file).map_err(io_error("map", path))?;
         Ok(Self { map })
     }
 
     /// Sets the CPUs' speeds in force, or lets them run as fast as the host, uncounted.
-    pub fn govern(&mut self, governed: bool) {
-        let word = self.map[GOVERNED * size_of::<u64>()..].as_mut_ptr().cast();
-        // SAFETY: within the map, and aligned because the map is to a page; the plugin only reads it.
-        let word = unsafe { AtomicU64::from_ptr(word) };
-        word.store(u64::from(governed), Ordering::Relaxed);
+    pub fn govern(&self, governed: bool) {
+        self.word(GOVERNED).store(u64::from(governed), Ordering::Relaxed);
+    }
+
+    /// The machine's time since some moment: it goes on as the host's does, and stands still while the host is late.
+    pub fn clock(&self) -> Duration {
+        Duration::from_nanos(self.word(CLOCK).load(Ordering::Relaxed))
+    }
+
+    /// For how long of the host's time it has stood still.
+    pub fn stood_still(&self) -> Duration {
+        Duration::from_nanos(self.word(STOOD_STILL).load(Ordering::Relaxed))
+    }
+
+    /// A word that the plugin has too, within the file.
+    fn word(&self, index: usize) -> &AtomicU64 {
+        assert!(index <= STOOD_STILL);
+        // SAFETY: within the map, which lives as long as `self`, is aligned to a page, and is accessed as atomic words only.
+        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().cast::<u64>().add(index)) }
     }
 
     /// The counts up to now.
     pub fn totals(&self) -> Totals {
-        let words: Vec<u64> = self.map[..GOVERNED * size_of::<u64>()]
-            .chunks_exact(8)
-            .map(|bytes| u64::from_le_bytes(bytes.try_into().expect("chunks of eight bytes")))
+        let words: Vec<u64> = (0..GOVERNED)
+            .map(|index| self.word(index).load(Ordering::Relaxed))
             .collect();
         words
             .chunks_exact(WORDS)
@@ -377,6 +412,14 @@ mod tests {
     }
 
     #[test]
+    fn a_quantum_takes_as_long_at_any_rate_that_the_host_can_serve() {
+        assert_eq!(quantum(&[60_000; 8]), 9_600);
+        assert_eq!(quantum(&[15_000, 7_500]), 2_400);
+        assert_eq!(quantum(&[200_000; 8]), 20_000);
+        assert_eq!(quantum(&[10_000; 64]), 12_800);
+    }
+
+    #[test]
     fn hardware_threads_share_cores() {
         let of = |name: &str| arguments(&Machine::load(name).unwrap(), &Governing::default()).unwrap();
         assert_eq!(of("smt-8"), ",groups0=0:0:1:1:2:2:3:3,gain0=24");
@@ -396,6 +439,11 @@ mod tests {
             ..Governing::default()
         };
         assert_eq!(arguments(&duals, &without).unwrap(), "");
+        let goes_on = Governing {
+            without_standstill: true,
+            ..without
+        };
+        assert_eq!(arguments(&duals, &goes_on).unwrap(), ",still=0");
         let with = arguments(&duals, &Governing::default()).unwrap();
         assert_eq!(with, ",groups0=0:0:1:1,clocks0=3000:2666");
         // Hardware threads share a core first.

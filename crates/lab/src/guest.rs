@@ -28,7 +28,7 @@ const BOOT_DEADLINE_OF_CPU: Duration = Duration::from_secs(4);
 const SCHEDULER_DEADLINE: Duration = Duration::from_secs(120);
 /// One boot in some 40 hangs (QEMU 10.0, MTTCG): one more try, then it is an error.
 const BOOT_ATTEMPTS: u32 = 2;
-/// Besides the console, which tells of warnings and faults only: a panic ends QEMU; the emulated clock is the host's, and how
+/// Besides the console, which tells of warnings and faults only: a panic ends QEMU; the emulated clock can be relied on, and how
 /// long the kernel's delays spin is given, because measuring it fails on emulated CPUs after 0.3 s for each; nothing that the
 /// kernel does on its own account (tests of its ciphers, statistics of memory accesses) runs beside what is measured.
 const KERNEL_COMMAND_LINE: &str = "console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off nokaslr tsc=reliable \
@@ -37,6 +37,10 @@ const KERNEL_COMMAND_LINE: &str = "console=ttyS0 loglevel=5 panic=-1 oops=panic 
 const PROFILE: &str = "profile";
 /// Programs that start together count their delay from when the guest has read the request: up to 60 ms later than the host.
 const STARTING: Duration = Duration::from_millis(100);
+/// A guest whose time stands still for so long has a CPU that hangs.
+const STANDSTILL_DEADLINE: Duration = Duration::from_secs(60);
+/// How often that is looked at while an answer is awaited.
+const LOOK: Duration = Duration::from_secs(1);
 const SYMBOLS_DEADLINE: Duration = Duration::from_secs(60);
 const CONSOLE_LINES: usize = 25;
 const PANIC: &str = "Kernel panic";
@@ -85,8 +89,10 @@ impl Kernel {
 pub struct Counted {
     /// Up to the answer.
     pub all: Totals,
-    /// While programs were measured, and how long that was.
+    /// While programs were measured, and how long that was in the machine's time.
     pub window: (Totals, Duration),
+    /// For how long the machine's time stood still up to the answer.
+    pub stood_still: Duration,
 }
 
 /// A running guest. Dropping it ends QEMU and removes its files.
@@ -101,6 +107,45 @@ pub struct Guest {
     pub governed: bool,
     /// Of one that is profiled: its kernel's symbols, as /proc/kallsyms had them last.
     symbols: Option<String>,
+}
+
+/// The time of a machine that passes while it is waited for.
+struct Clock {
+    /// On the host.
+    begun: Instant,
+    first: Duration,
+    /// The machine's time, and when it was found to be that.
+    last: (Duration, Instant),
+}
+
+impl Clock {
+    fn begin(counters: &Counters) -> Self {
+        let (first, begun) = (counters.clock(), Instant::now());
+        Self {
+            begun,
+            first,
+            last: (first, begun),
+        }
+    }
+
+    /// Looks at the machine's time, and says how much has passed.
+    fn look(&mut self, counters: &Counters) -> Duration {
+        let now = counters.clock();
+        if now > self.last.0 {
+            self.last = (now, Instant::now());
+        }
+        self.passed()
+    }
+
+    /// How much had passed at the last look.
+    fn passed(&self) -> Duration {
+        self.last.0.saturating_sub(self.first)
+    }
+
+    /// Whether it was not seen to go on for longer than a host is late.
+    fn has_stopped(&self) -> bool {
+        self.last.1.elapsed() > STANDSTILL_DEADLINE
+    }
 }
 
 impl Guest {
@@ -212,28 +257,58 @@ impl Guest {
         running: Option<Duration>,
         deadline: Duration,
     ) -> Result<(Response, Counted), Error> {
+        let stood_still = self.counters.stood_still();
         self.send(request)?;
-        std::thread::sleep(settle);
+        self.sleep(settle)?;
         let begin = self.mark();
-        let window = running.map(|running| {
-            let starting = STARTING.min(running / 2);
-            std::thread::sleep(starting);
-            let begin = self.mark();
-            std::thread::sleep(running - starting);
-            self.since(begin)
-        });
+        let window = match running {
+            None => None,
+            Some(running) => {
+                let starting = STARTING.min(running / 2);
+                self.sleep(starting)?;
+                let begin = self.mark();
+                self.sleep(running - starting)?;
+                Some(self.since(begin))
+            }
+        };
         let response = self.receive(request, deadline)?;
         let all = self.since(begin);
         let window = window.unwrap_or(all);
-        Ok((response, Counted { all: all.0, window }))
+        let stood_still = self.counters.stood_still().saturating_sub(stood_still);
+        Ok((
+            response,
+            Counted {
+                all: all.0,
+                window,
+                stood_still,
+            },
+        ))
     }
 
-    fn mark(&self) -> (Totals, Instant) {
-        (self.totals(), Instant::now())
+    /// Sleeps for so long by the machine's time.
+    fn sleep(&mut self, time: Duration) -> Result<(), Error> {
+        let mut clock = Clock::begin(&self.counters);
+        while clock.look(&self.counters) < time {
+            if clock.has_stopped() {
+                return Err(self.hung("go on", &clock));
+            }
+            if !matches!(self.qemu.try_wait(), Ok(None)) {
+                return Err(self.gone(String::from("went away")));
+            }
+            std::thread::sleep((time - clock.passed()).clamp(Duration::from_millis(1), LOOK));
+        }
+        Ok(())
     }
 
-    fn since(&self, (totals, begun): (Totals, Instant)) -> (Totals, Duration) {
-        (self.totals().since(&totals), begun.elapsed())
+    fn mark(&self) -> (Totals, Duration) {
+        (self.totals(), self.counters.clock())
+    }
+
+    fn since(&self, (totals, begun): (Totals, Duration)) -> (Totals, Duration) {
+        (
+            self.totals().since(&totals),
+            self.counters.clock().saturating_sub(begun),
+        )
     }
 
     /// Attaches a scheduler.
@@ -337,26 +412,47 @@ impl Guest {
             .join("\n")
     }
 
+    /// Waits for an answer, at most until the deadline by the machine's time.
     fn answer(&mut self, what: &str, deadline: Duration) -> Result<Response, Error> {
-        let socket = self.port.get_mut();
-        socket
-            .set_read_timeout(Some(deadline))
+        let (mut clock, mut line) = (Clock::begin(&self.counters), Vec::new());
+        self.port
+            .get_mut()
+            .set_read_timeout(Some(LOOK))
             .map_err(io_error("set a deadline on", PORT_NAME))?;
-        let mut line = String::new();
-        match self.port.read_line(&mut line) {
-            Ok(0) => Err(self.gone(String::from("went away"))),
-            Ok(_) => {
-                serde_json::from_str(&line).map_err(|error| self.gone(format!("said {line:?} ({error})")))
+        loop {
+            // What has come of a line by the timeout stays.
+            match self.port.read_until(b'\n', &mut line) {
+                Ok(0) => return Err(self.gone(String::from("went away"))),
+                Ok(_) => {
+                    return serde_json::from_slice(&line).map_err(|error| {
+                        self.gone(format!("said {:?} ({error})", String::from_utf8_lossy(&line)))
+                    });
+                }
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                }
+                Err(error) => return Err(self.gone(format!("cannot be read from ({error})"))),
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                Err(Error::Hung {
-                    what: what.to_string(),
-                    after: deadline,
-                    console: self.console(),
-                })
+            if clock.look(&self.counters) > deadline {
+                return Err(self.late(what, deadline));
             }
-            Err(error) => Err(self.gone(format!("cannot be read from ({error})"))),
+            if clock.has_stopped() {
+                return Err(self.hung(what, &clock));
+            }
         }
+    }
+
+    fn late(&self, what: &str, after: Duration) -> Error {
+        Error::Hung {
+            what: what.to_string(),
+            after,
+            console: self.console(),
+        }
+    }
+
+    /// A guest whose time stands still.
+    fn hung(&self, what: &str, clock: &Clock) -> Error {
+        let what = format!("{what} (its time stands still)");
+        self.late(&what, clock.begun.elapsed())
     }
 
     fn gone(&self, what: String) -> Error {
@@ -426,6 +522,7 @@ fn qemu_command(
     plugin: &Path,
 ) -> Result<Command, Error> {
     let rates = governor::rates(machine, governing.mips)?;
+    let quantum = governor::quantum(&rates);
     let rates: Vec<String> = rates.iter().map(u64::to_string).collect();
     let path = |name: &str| folder.join(name).display().to_string();
     let profile = match governing.profiled {
@@ -452,7 +549,7 @@ fn qemu_command(
             "-initrd",
             &path("image.cpio"),
         ])
-        .args(["-append", KERNEL_COMMAND_LINE])
+        .args(["-append", &format!("{KERNEL_COMMAND_LINE}{}", tsc_argument())])
         .args(["-serial", &format!("file:{}", path("console.log"))])
         .args(["-device", "virtio-serial-pci"])
         .args(["-chardev", &format!("socket,id=port,path={}", path("port"))])
@@ -463,7 +560,7 @@ fn qemu_command(
         .args([
             "-plugin",
             &format!(
-                "{},rates={},stats={}{}{profile}",
+                "{},rates={},quantum={quantum},stats={}{}{profile}",
                 plugin.display(),
                 rates.join(":"),
                 path("counters"),
@@ -496,6 +593,34 @@ fn succeeded(status: i32) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// What tells the guest's kernel the rate of its time stamp counter, which is the host's. On a host that is late it measures
+/// anything at boot, a twentieth of the rate for one, and then its clock is as wrong.
+#[cfg(target_arch = "x86_64")]
+fn tsc_argument() -> String {
+    // SAFETY: every x86-64 processor has the instruction.
+    let count = || unsafe { core::arch::x86_64::_rdtsc() };
+    // The moment that took least between two looks at the counter was not interrupted.
+    let moment = || {
+        let tries = (0..10).map(|_| {
+            let before = count();
+            let now = Instant::now();
+            (count() - before, before, now)
+        });
+        tries.min_by_key(|&(took, ..)| took).expect("there are ten")
+    };
+    let (_, from, begun) = moment();
+    std::thread::sleep(Duration::from_millis(50));
+    let (_, to, ended) = moment();
+    let khz = (to - from) as f64 / (ended - begun).as_secs_f64() / 1000.0;
+    format!(" tsc_early_khz={khz:.0}")
+}
+
+/// Elsewhere QEMU has one of its own.
+#[cfg(not(target_arch = "x86_64"))]
+fn tsc_argument() -> String {
+    String::new()
 }
 
 /// The topology for QEMU, as the guest's kernel is to see it. Machines whose packages or cores differ in size have none.

@@ -24,18 +24,19 @@ use crate::protocol::{Output, Request, Response};
 
 /// A run during which more than this of the time that the emulated CPUs wanted to run was lost is void.
 pub const LOST_LIMIT: f64 = 0.01;
-/// So is one of whose quanta more than this share came late: what was caught up was late for those who waited for it. On an
-/// idle host it is 0.1 to 1.3 %; with a neighbour that takes 3 of each 10 ms 3.5 to 7.4 %, and programs get 1 to 2 % less done.
+/// So is one of whose quanta more than this share came late: what was caught up was late for those who waited for it. It is 0.2
+/// to 0.6 % on a quiet host and on one whose neighbours take all of its CPUs, as time stands still meanwhile. Where it goes on, a
+/// neighbour that takes 3 of each 10 ms makes it 3.5 to 7.4 %, and programs get 1 to 2 % less done.
 pub const LATE_LIMIT: f64 = 0.02;
 /// How often a void run is repeated before the experiment is given up.
 const ATTEMPTS: u32 = 8;
-/// If more than this was lost in each of so many attempts, nobody disturbs the host: it is too slow.
+/// If more than this was lost in each of so many attempts, nobody disturbs the host: it is too slow for time to go on.
 const HOPELESS_LOST: f64 = 0.8;
 const HOPELESS_ATTEMPTS: u32 = 3;
 /// How long to wait after a void run: twice as long each time, up to a limit.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
-/// How long synthetic programs may take to load, end and report, beside twice the time that they are to run.
+/// How long synthetic programs may take to load, end and report by the machine's time, beside twice the time that they are to run.
 const REPORT_DEADLINE: Duration = Duration::from_secs(20);
 /// Other programs may take this long.
 const COMMAND_DEADLINE: Duration = Duration::from_secs(300);
@@ -64,6 +65,10 @@ pub struct Sample {
     pub lost: f64,
     /// The share of quanta that came late, but could be caught up.
     pub late: f64,
+    /// For how many seconds of the host's the machine's time stood still because the host was late, while programs were loaded
+    /// too.
+    #[serde(default)]
+    pub stood_still_s: f64,
     /// What the last-level caches did, where they are modelled in the lab; counted when `idle` is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<CacheUse>,
@@ -454,6 +459,7 @@ impl<'a> Session<'a> {
             idle: in_window.idle_share(self.machine.nr_cpus(), window),
             lost,
             late,
+            stood_still_s: counted.stood_still.as_secs_f64(),
             caches: in_window.cache_use(),
             joules: Vec::new(),
             void: lost > LOST_LIMIT || late > LATE_LIMIT || started_late,

@@ -10,6 +10,16 @@ use crate::evaluate::{Evaluation, RunResult, SchedulerResult};
 use crate::profile::Profile;
 use crate::run::Label;
 
+/// For how long the host kept the machine's time from going on, if that is worth a word.
+fn standstill(evaluation: &Evaluation) -> String {
+    let samples = evaluation.measurement.samples.iter();
+    let seconds: f64 = samples.map(|sample| sample.stood_still_s).sum();
+    match seconds {
+        1.0.. => format!(", time stood still for {seconds:.0} s of the host's"),
+        _ => String::new(),
+    }
+}
+
 /// Renders a table a run, and a legend.
 pub fn render(evaluation: &Evaluation) -> String {
     let measurement = &evaluation.measurement;
@@ -21,11 +31,12 @@ pub fn render(evaluation: &Evaluation) -> String {
     let length = length(evaluation);
     match evaluation.label {
         Label::Lab => line(format_args!(
-            "[lab] machine {}, Linux {}, {length}, {} of {} runs void and repeated, threadwise {}",
+            "[lab] machine {}, Linux {}, {length}, {} of {} runs void and repeated{}, threadwise {}",
             measurement.machine,
             measurement.kernel,
             evaluation.nr_void,
             measurement.samples.len(),
+            standstill(evaluation),
             measurement.version
         )),
         Label::Simulated => line(format_args!(
@@ -66,7 +77,7 @@ fn legend(evaluation: &Evaluation) -> String {
         (
             evaluation.label == Label::Lab,
             "[lab]",
-            "in a real kernel on emulated CPUs, each of its own fixed speed; void: the host could not give them that",
+            "in a real kernel on emulated CPUs, each of its own fixed speed; void: the host was late for too long at once",
         ),
         (
             evaluation.label == Label::Simulated,

@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
+mod native;
+
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
@@ -19,17 +21,7 @@ const WAYS: u64 = 16;
 /// What the model says of each address: 0 not looked at, 1 hit, 2 missed.
 fn model(one_in: u64, addresses: &[u64]) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("cache");
-    let here = env!("CARGO_MANIFEST_DIR");
-    let compiled = Command::new("cc")
-        .args(["-O2", "-Wall", "-Wextra", "-Werror", "-I"])
-        .arg(format!("{here}/../../lab"))
-        .arg("-o")
-        .arg(&program)
-        .arg(format!("{here}/tests/cache.c"))
-        .status()
-        .unwrap();
-    assert!(compiled.success());
+    let program = native::compile(folder.path(), "cache", &[]);
     let mut running = Command::new(&program)
         .args([BYTES, WAYS, one_in].map(|number| number.to_string()))
         .stdin(Stdio::piped())

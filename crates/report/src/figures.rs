@@ -112,6 +112,7 @@ pub fn samples_csv(evaluation: &Evaluation) -> String {
         "idle",
         "lost",
         "late",
+        "stood_still_s",
         "void",
     ];
     writer.write_record(header).expect("memory takes it");
@@ -128,6 +129,7 @@ pub fn samples_csv(evaluation: &Evaluation) -> String {
                 sample.idle.to_string(),
                 sample.lost.to_string(),
                 sample.late.to_string(),
+                sample.stood_still_s.to_string(),
                 sample.void.to_string(),
             ];
             writer.write_record(record).expect("memory takes it");

@@ -71,6 +71,7 @@ impl GuestOptions {
             mips: self.mips,
             caches: self.caches,
             without_acceleration: false,
+            without_standstill: false,
             profiled,
         };
         Ok(Guest::boot(&machine, &governing, &kernel, &image)?)
@@ -100,7 +101,7 @@ pub struct ExecOptions {
     #[arg(long)]
     profile: Option<PathBuf>,
 
-    /// Give up after so many seconds
+    /// Give up after so many seconds of the machine's time
     #[arg(long, default_value_t = 120)]
     deadline: u64,
 
@@ -117,10 +118,11 @@ pub struct ExecOptions {
 ///
 /// attaches the scheduler, runs the command, ends what that left running, stops the scheduler, and is answered by
 ///
-///   {"status": 0, "stdout": "8\n", "stderr": "", "elapsed_ns": 31000000, "lost": 0.002,
-///    "scheduler": {"thrown_out": false, "status": 0, "log": "..."}}
+///   {"status": 0, "stdout": "8\n", "stderr": "", "elapsed_ns": 31000000, "lost": 0, "late": 0.002,
+///    "stood_still_ns": 7000000, "scheduler": {"thrown_out": false, "status": 0, "log": "..."}}
 ///
-/// where `lost` is the share of the machine's time that the host could not deliver: above 0.01, compare no speeds. With
+/// where `lost` is the share of the machine's time that the host could not deliver, and `late` what it delivered late:
+/// above 0.01 and 0.02, compare no speeds. For `stood_still_ns` of the host's time the machine's stood still. With
 /// --caches there is "caches": {"accesses": ..., "misses": ..., "stalled": ...} too.
 /// Without "scheduler" it is the kernel's; with "governed": false the CPUs are as fast as the host can. A line that
 /// cannot be carried out is answered by {"error": "..."}; a guest that panics, or does not finish the command within the
