@@ -9,7 +9,7 @@ SECONDS ?= 60
 ROUNDS ?= 20
 CLANG_FORMAT ?= clang-format-19
 
-.PHONY: help setup rust build demo reproduce peers test fuzz soak drift bench lint format
+.PHONY: help setup rust build openmp demo reproduce peers test fuzz soak drift bench lint format
 
 help: ## Show this
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -20,9 +20,11 @@ setup: ## Install what is missing (Debian 12, root) and download a kernel for th
 rust:
 	@command -v cargo >/dev/null || { echo "the Rust toolchain is missing: install rustup from https://rustup.rs" >&2; exit 2; }
 
-build: rust setup ## Build everything
+build: rust setup openmp ## Build everything
 	cargo build --release --workspace
-	$(MAKE) --no-print-directory -C workloads/openmp OUT="$(abspath $(or $(CARGO_TARGET_DIR),target))/release"
+
+openmp: setup
+	@$(MAKE) --no-print-directory -C workloads/openmp OUT="$(abspath $(or $(CARGO_TARGET_DIR),target))/release"
 
 demo: build ## Run two programs that spin at barriers, and two with phases, under the kernel's scheduler and ours, on an emulated 8-core machine
 	@for experiment in $(EXPERIMENT); do target/release/threadwise lab run $$experiment || exit; done
@@ -33,9 +35,9 @@ reproduce: build ## Run every result of the papers into reproduction.html: under
 peers: rust setup ## Build the other sched_ext schedulers that experiments/peers.toml compares with (20 minutes)
 	scripts/peers
 
-test: build ## Run every test, those that boot a guest included
+test: rust setup openmp ## Run the tests, half of those that boot a guest included; FULL=1: all of them
 	@rm -f "$(NOTES)"; status=0; \
-	THREADWISE_TEST_NOTES="$(NOTES)" cargo test --release --workspace --no-fail-fast || status=$$?; \
+	THREADWISE_TEST_NOTES="$(NOTES)" cargo test --release --workspace --no-fail-fast $(if $(FULL),-- --include-ignored) || status=$$?; \
 	if [ -e "$(NOTES)" ]; then echo "Skipped, or done again:"; cat "$(NOTES)"; fi; exit $$status
 
 fuzz: rust setup ## Feed damaged files to each parser for SECONDS of CPU time (60)
@@ -44,10 +46,10 @@ fuzz: rust setup ## Feed damaged files to each parser for SECONDS of CPU time (6
 	done
 
 soak: build ## Stress the scheduler in a guest with everything at once for SECONDS (60)
-	THREADWISE_SOAK_SECONDS=$(SECONDS) cargo test --release -p threadwise --test guest -- --nocapture soak::
+	THREADWISE_SOAK_SECONDS=$(SECONDS) cargo test --release -p threadwise --test guest -- --include-ignored --nocapture soak::
 
 drift: build ## Compare the simulator with the lab in ROUNDS rounds (20: 40 minutes), row by row
-	THREADWISE_DRIFT_ROUNDS=$(ROUNDS) cargo test --release -p threadwise --test guest -- --nocapture --test-threads 1 drift::
+	THREADWISE_DRIFT_ROUNDS=$(ROUNDS) cargo test --release -p threadwise --test guest -- --include-ignored --nocapture --test-threads 1 drift::
 
 bench: rust setup ## Count events that are simulated and assignments that are predicted in a second
 	cargo bench -p threadwise-simulator --bench events

@@ -54,6 +54,7 @@ fn programs_that_exceed_the_cache_together_run_one_after_the_other() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn a_trial_that_shows_no_gain_is_not_made_again_soon() {
     // CPU time and page faults, of which programs have many while they begin and pages are small, stand in for counters. Of CPU time there is
     // less one after the other, so that is tried and not chosen. Sets are large, so that faults last for several looks on any host.

@@ -4,6 +4,7 @@
 use super::{exec, job, number_after, run, stdout};
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn the_kernel_takes_over_however_the_scheduler_ends() {
     // A program that was there before goes on, and new ones work.
     let script = r#"
@@ -63,6 +64,7 @@ fn what_cannot_be_attached_says_why_in_a_line() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn a_partial_scheduler_has_those_who_ask_for_it() {
     let script = r#"
         ext() { busybox awk '$1 == "ext.enabled" { print $3 }' /proc/$1/sched; }

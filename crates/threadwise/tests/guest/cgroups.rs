@@ -47,6 +47,7 @@ fn is_even(ran: &[f64]) -> bool {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn cgroups_share_by_weight_whatever_their_threads() {
     // The heavier one has half as many threads; then the weights change places; then its threads move to one that weighs
     // as much as the other.

@@ -17,6 +17,7 @@ fn numbers(out: &str) -> Vec<u64> {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn nobody_comes_to_an_isolated_cpu_who_does_not_ask_for_it() {
     // Of CPU 3, in ticks: what all others run there, then what one does that is put there, and how long that waits.
     let script = format!(
@@ -65,6 +66,7 @@ fn share_beside_hogs(ask: &str) -> u64 {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn deadline_tasks_have_what_they_were_promised() {
     let promised = share_beside_hogs(
         "chrt -d --sched-runtime 4000000 --sched-deadline 10000000 --sched-period 10000000 -p 0 $1",
@@ -79,6 +81,7 @@ fn deadline_tasks_have_what_they_were_promised() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn who_waits_goes_where_it_is_bound_to_meanwhile() {
     // Two of three wait at any time. Each is bound to another CPU, then again: on which it is, and what it ran since.
     let script = format!(

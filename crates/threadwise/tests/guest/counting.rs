@@ -97,6 +97,7 @@ fn threads_that_run_on_stay_counted_whatever_is_done_to_them() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn cpus_come_and_go_under_load() {
     // The same scheduler goes on, and a task that may run on one of these CPUs only is moved by the kernel.
     let script = r#"
@@ -123,6 +124,7 @@ fn cpus_come_and_go_under_load() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn ids_beyond_the_pid_max_at_loading_are_no_end() {
     // The loader starts anew with a larger map; no fork fails and counts end at zero. In a guest of its own, whose ids
     // are still small.

@@ -50,9 +50,10 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
                 nr_waiting: input[5] as u32,
                 boost_left: input[6] as u32,
                 origin: Origin::try_from(input[7]).unwrap(),
+                unboosted: input[8] as u32,
             };
-            let class = Class::try_from(input[9]).unwrap();
-            tunables.vtime_advance(input[0], &run, input[8], class)
+            let class = Class::try_from(input[10]).unwrap();
+            tunables.vtime_advance(input[0], &run, input[9], class)
         }
         "tw_key" => tunables.key(&task(0)),
         "tw_goes_first" => u64::from(tunables.goes_first(&task(0), &task(6))),
@@ -61,6 +62,7 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
         "tw_slice_beside" => tunables.slice_beside(input[0], input[1] as u32),
         "tw_vtime_elsewhere" => vtime_elsewhere(&task(0), &task(6)),
         "tw_makes_room" => u64::from(makes_room(&task(0), input[6] != 0, input[7] != 0)),
+        "tw_goes_unboosted" => u64::from(tunables.goes_unboosted(input[0] as u32, input[1])),
         "tw_clock" => tunables.clock(input[0], &task(1), input[7] != 0),
         other => panic!("{other} is no function of the policy"),
     }
@@ -68,12 +70,13 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
 
 #[test]
 fn the_kernel_and_the_native_build_decide_alike() {
-    // Every decision of a second under load, bit for bit.
+    // Every decision that is recorded in some seconds under load, bit for bit.
     let script = r#"
-        busy --ratio inf:1 --duration 5 >/dev/null & busy --ratio 1:1 --duration 5 >/dev/null & busy --ratio 1:1 --duration 5 >/dev/null &
-        for i in 1 2 3 4 5 6 7; do busy --ratio 1:inf --duration 5 >/dev/null & done
-        busybox taskset 8 threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 5 >/dev/null &
-        busybox sleep 3
+        bound() { busybox taskset $1 threadwise bench synthetic --phase-units 500 --duration 24 --ratio $2 --threads $3 >/dev/null & }
+        bound 8 1:inf 1; bound 4 1:inf 1; bound 4 inf:1 3; busybox sleep 1
+        busy --ratio inf:1 --duration 24 >/dev/null & busy --ratio 1:1 --duration 24 >/dev/null & busy --ratio 1:1 --duration 24 >/dev/null &
+        for i in 1 2 3 4 5 6 7; do busy --ratio 1:inf --duration 24 >/dev/null & done
+        busybox sleep 20
         "#;
     let recorded = job("scx_threadwise --record /tmp/decisions", script);
     let read = job("", "busybox cat /tmp/decisions");
@@ -109,8 +112,8 @@ fn the_kernel_and_the_native_build_decide_alike() {
             .iter()
             .map(|n| n.as_u64().unwrap())
             .collect();
-        if function == "tw_key" {
-            left.insert(input[4]);
+        if function == "tw_vtime_advance" {
+            left.insert(input[6]);
         }
         let answer = line["out"].as_u64().unwrap();
         assert_eq!(replay(&tunables, function, &input), answer, "{line}");
@@ -119,7 +122,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         answers.insert(answer);
     }
     // The comparison means something only if every function was asked, and answered this and that.
-    assert_eq!(seen.len(), 10, "{seen:?}");
+    assert_eq!(seen.len(), 11, "{seen:?}");
     for (function, (count, answers)) in &seen {
         assert!(
             *count >= 50 && answers.len() >= 2,

@@ -82,18 +82,18 @@ fn table(simulated: &[Outcome], lab: &[Outcome]) -> String {
     lines.join("\n")
 }
 
-/// Where simulation and lab are further apart than they may be, or rank schedulers otherwise where both are sure: work by 3 %
-/// and fairness by 0.03 beyond the lab's own interval, and by no more than 5 % and 0.08 whatever that is, or 0.12 where two
+/// Where simulation and lab are further apart than they may be, or rank schedulers otherwise where both are sure: work by `of`
+/// and fairness by 0.03 beyond the lab's own interval, and by no more than 2 % more and 0.08 whatever that is, or 0.12 where two
 /// parallel programs take turns of 75 ms, of which few fit into a run. A simulated gain of less than 0.2 %, that of a cheaper
 /// tick, ranks nobody.
-fn differences(simulated: &[Outcome], lab: &[Outcome]) -> Vec<String> {
+fn differences(simulated: &[Outcome], lab: &[Outcome], of: f64) -> Vec<String> {
     assert_eq!(simulated.len(), lab.len());
     let differ = |simulated: &Outcome, lab: &Outcome| {
         assert_eq!(simulated.what, lab.what);
         assert_eq!(simulated.fairness.is_some(), lab.fairness.is_some());
         let fairness = simulated.fairness.zip(lab.fairness);
         let over_first = simulated.over_first.zip(lab.over_first);
-        let (of, most) = (0.03 * lab.total.mean, 0.05 * lab.total.mean);
+        let (of, most) = (of * lab.total.mean, (of + 0.02) * lab.total.mean);
         lab.total.is_apart(simulated.total.mean, of, most)
             || fairness.is_some_and(|(simulated, ours)| {
                 let most = if lab.takes_turns() { 0.12 } else { 0.08 };
@@ -123,11 +123,9 @@ fn differences(simulated: &[Outcome], lab: &[Outcome]) -> Vec<String> {
 }
 
 /// An experiment in the lab and, so often that chance is no matter, simulated. Not longer: how fair a scheduler is depends on
-/// how long one looks. Slower than other tests: emulated CPUs of 60 million instructions a second come late to a barrier,
-/// which no simulation has; of 40 hardly.
+/// how long one looks.
 fn in_the_lab_and_simulated(experiment: &Experiment, rounds: &str) -> [Vec<Outcome>; 2] {
-    let at_most_40 = || mips().parse::<u32>().unwrap().min(40).to_string();
-    let lab = experiment.measured_at(&at_most_40, &["--rounds", rounds]);
+    let lab = experiment.measured_at(&mips, &["--rounds", rounds]);
     // Another test may have slowed guests down meanwhile.
     let mips = lab["measurement"]["experiment"]["mips"].to_string();
     // A simulation takes all of the host's CPUs, and another test's guest would be late.
@@ -145,7 +143,7 @@ fn in_the_lab_and_simulated(experiment: &Experiment, rounds: &str) -> [Vec<Outco
 
 /// Both say the same, and it would be noticed if all were 6 % faster in the simulation, or fairer by 0.1. What three rounds say
 /// against it, twice as many others have to repeat: of 36 figures one is out by chance now and then, and again hardly ever.
-fn assert_same(experiment: &Experiment, leave_out: impl Fn(&mut Outcome)) -> [Vec<Outcome>; 2] {
+fn assert_same(experiment: &Experiment, of: f64, leave_out: impl Fn(&mut Outcome)) -> [Vec<Outcome>; 2] {
     let look = |rounds| {
         let mut both = in_the_lab_and_simulated(experiment, rounds);
         both.iter_mut().flatten().for_each(&leave_out);
@@ -153,16 +151,16 @@ fn assert_same(experiment: &Experiment, leave_out: impl Fn(&mut Outcome)) -> [Ve
     };
     let rounds = std::env::var("THREADWISE_DRIFT_ROUNDS");
     let [mut lab, mut simulated] = look(rounds.as_deref().unwrap_or("3"));
-    let found = differences(&simulated, &lab);
+    let found = differences(&simulated, &lab, of);
     if !found.is_empty() && rounds.is_err() {
         note(&format!("done again in six rounds, because in three {found:#?}"));
         [lab, simulated] = look("6");
     }
     println!("{}", table(&simulated, &lab));
-    assert_eq!(differences(&simulated, &lab), [""; 0]);
+    assert_eq!(differences(&simulated, &lab, of), [""; 0]);
     let mut is_noticed = |change: &dyn Fn(&mut Outcome, f64)| {
         simulated.iter_mut().for_each(|outcome| change(outcome, 1.0));
-        let differences = differences(&simulated, &lab);
+        let differences = differences(&simulated, &lab, of);
         simulated.iter_mut().for_each(|outcome| change(outcome, -1.0));
         !differences.is_empty()
     };
@@ -191,18 +189,20 @@ fn both(machine: &str, schedulers: &str) -> Experiment {
     .map(synthetic)
     .concat();
     Experiment::new(&format!(
-        "name = 'both'\ndescription = 'd'\nmachine = '{machine}'\nmips = 60\nseconds = 3.0\nrounds = 3\n\
+        "name = 'both'\ndescription = 'd'\nmachine = '{machine}'\nmips = 60\nseconds = 2.0\nrounds = 3\n\
          runs = [['A'], ['parallel'], ['serial'], ['A', 'B'], ['parallel', 'serial'], ['parallel', 'A']]\n\
          {schedulers}{programs}"
     ))
 }
 
+/// By how much work may differ, beside the interval.
+const OF: f64 = 0.03;
 const KERNEL: &str = "[[scheduler]]\nname = 'kernel'\n";
 const OURS: &str = "[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise']\n";
 
 #[test]
 fn the_simulator_says_what_the_lab_shows_on_equal_cores() {
-    let [lab, simulated] = assert_same(&both("smp-8", &[KERNEL, OURS].concat()), |_| ());
+    let [lab, simulated] = assert_same(&both("smp-8", &[KERNEL, OURS].concat()), OF, |_| ());
     // A simulator that takes one scheduler for the other would be noticed.
     let mut exchanged = simulated;
     for pair in exchanged.chunks_exact_mut(2) {
@@ -210,16 +210,18 @@ fn the_simulator_says_what_the_lab_shows_on_equal_cores() {
         pair[0].total = pair[1].total;
         pair[1].total = total;
     }
-    assert_ne!(differences(&exchanged, &lab), [""; 0]);
+    assert_ne!(differences(&exchanged, &lab, OF), [""; 0]);
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn the_simulator_says_what_the_lab_shows_on_unequal_cores() {
     // Under the kernel's scheduler chance decides who is on the fast CPU, for as long as the run.
     let told = "[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise', '--machine', 'amp-8']\n";
     // A serial program beside eight other threads has 0.92 of the fast CPU in the lab on some days and 0.95 on others, with the same
-    // scheduler; why is not known.
-    assert_same(&both("amp-8", told), |outcome| {
+    // scheduler; why is not known. And 1:1 alone had 306.0, 303.4 and 299.5 thousand units a second on three days, where a run's own
+    // interval is 0.2 to 0.6 %: the last two versions in one boot of the last day had 299.5 and 298.6.
+    assert_same(&both("amp-8", told), 0.05, |outcome| {
         if outcome.what == "[\"parallel\",\"serial\"] under \"threadwise\"" {
             assert!(outcome.fairness.take().is_some());
         }
@@ -227,9 +229,10 @@ fn the_simulator_says_what_the_lab_shows_on_unequal_cores() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn the_simulator_says_what_the_lab_shows_on_shared_cores() {
     // A serial program beside eight other threads is 0.04 fairer under the kernel's scheduler in the lab; why is not known.
-    assert_same(&both("smt-8", &[KERNEL, OURS].concat()), |outcome| {
+    assert_same(&both("smt-8", &[KERNEL, OURS].concat()), OF, |outcome| {
         if outcome.what == "[\"parallel\",\"serial\"] under \"kernel\"" {
             assert!(outcome.fairness.take().is_some());
         }

@@ -118,6 +118,7 @@ fn explains(out: &str) -> Result<(), String> {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn moves_are_told_by_what_the_two_cpus_share() {
     // A task is sent around, and counts moves by where the machine file says that CPUs are.
     let script = r#"
@@ -150,6 +151,7 @@ fn moves_are_told_by_what_the_two_cpus_share() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn programs_that_end_are_dropped_and_the_check_notices_if_not() {
     let end = |faults: &str, work: &str| {
         let script = format!(
@@ -172,6 +174,7 @@ fn programs_that_end_are_dropped_and_the_check_notices_if_not() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn who_is_not_asked_tells_no_programs() {
     let script = r#"
         busy --ratio 1:1 --duration 60 >/dev/null &

@@ -32,6 +32,7 @@ fn is_no_later_beside(load: &str) {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn an_interactive_program_is_no_later_beside_parallel_ones() {
     is_no_later_beside("--ratio inf:1 --threads 8");
 }
@@ -39,6 +40,7 @@ fn an_interactive_program_is_no_later_beside_parallel_ones() {
 /// Some of those that run are serial too. Where a thread that wakes up has no credit for what it slept, it waits for them ten times
 /// as long.
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn an_interactive_program_is_no_later_beside_some_in_either_phase() {
     is_no_later_beside("--ratio 1:1 --threads 8");
 }

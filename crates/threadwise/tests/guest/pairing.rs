@@ -91,6 +91,7 @@ fn counters_of_cpus_that_come_back_are_opened_again() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn memory_heavy_tasks_are_paired_with_cpu_heavy_ones() {
     // By the resident set, and by counters, of which the guest has page faults.
     let memory = (

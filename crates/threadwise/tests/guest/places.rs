@@ -100,6 +100,7 @@ fn a_serial_program_gets_the_fast_cpu() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn threads_take_turns_on_the_fast_cpu() {
     // Seven of eight threads would always be on CPUs of half the speed, and all as slow as those; with turns it is an
     // eighth more.
@@ -116,6 +117,7 @@ fn threads_take_turns_on_the_fast_cpu() {
 /// Without turns the first would have it for as long as nothing else disturbs the two, which kernel threads do now and then; the
 /// simulator's test of this name shows what that comes to where nothing does.
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn serial_programs_take_turns_on_the_fast_cpu() {
     let script = r#"
         for i in 1 2; do serial --duration 4 --format json >/tmp/$i & P="$P $!"; done
@@ -146,6 +148,7 @@ fn no_fast_cpu_is_lost_to_programs_that_end() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn a_parallel_program_keeps_all_cpus_of_an_unequal_machine_busy() {
     // Whenever the fast CPU goes idle, the ticks of seven slow ones see it at once; one of them may send its task.
     // The kernel may have had the luck of serial phases on the fast CPU.
@@ -202,6 +205,7 @@ fn no_two_threads_share_a_core_while_one_is_idle() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn a_thread_leaves_a_core_that_it_shares() {
     // Four cores are taken when the fifth thread starts, and it is let go on one that it shares, not that which is idle
     // soon after.
@@ -232,6 +236,7 @@ fn a_thread_leaves_a_core_that_it_shares() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn speeds_that_nobody_tells_are_measured() {
     let script = "
         busybox taskset 1 serial --duration 2 --format json
@@ -293,6 +298,7 @@ fn packages_are_spread_over_or_filled_as_asked_for() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn threads_of_a_program_stay_behind_one_cache_while_they_fit() {
     // Four threads on four cores, in phases of some 20 ms after which they all wake up: how often they are in one package. At
     // the end of a phase and beside who looks one may be elsewhere for a moment.
@@ -314,6 +320,7 @@ fn threads_of_a_program_stay_behind_one_cache_while_they_fit() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn a_serial_program_keeps_its_core_while_others_can_go_elsewhere() {
     // Four cores of two hardware threads: five threads of a parallel program have room on three of them, and a serial
     // one that shares its core has 62 % of its speed.

@@ -20,6 +20,7 @@ fn an_openmp_program_is_right_and_counted_under_the_scheduler() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn what_perf_records_is_replayed() {
     // Three workers and a main thread at barriers, as the guest's kernel scheduled them.
     let script = r#"

@@ -29,6 +29,7 @@ fn ran(script: &str) -> String {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
 fn file_servers_have_a_throughput() {
     if programs().len() <= DBENCH.len() {
         note("skipped: dbench is not installed, so no file server was run (apt-get install dbench)");
