@@ -18,6 +18,7 @@ fn said(defines: &[&str]) -> String {
     let output = folder.path().join("said");
     let mut running = Command::new(&program)
         .stdout(std::fs::File::create(&output).unwrap())
+        .stderr(std::fs::File::options().append(true).open(&output).unwrap())
         .spawn()
         .unwrap();
     let begun = Instant::now();
@@ -30,16 +31,18 @@ fn said(defines: &[&str]) -> String {
     }
     let status = running.wait().unwrap();
     let said = std::fs::read_to_string(output).unwrap();
-    assert_eq!(status.success(), said.is_empty(), "{status} {said}");
+    assert!(status.success() || !said.is_empty(), "{status}");
     said
 }
 
 #[test]
-fn time_stands_still_while_someone_is_behind_and_nobody_waits_for_ever() {
-    assert_eq!(said(&["-DWITH_CLOCK"]), "");
+fn time_goes_on_only_while_the_host_keeps_up_and_nobody_waits_for_ever() {
+    assert_eq!(said(&["-DWITH_CLOCK=7"]), "");
 }
 
 #[test]
 fn time_goes_on_where_qemu_has_no_clock_that_can_be_stopped() {
     assert_eq!(said(&[]), "");
+    // Its words are not to be told apart: the clock's is that of the ticks.
+    assert!(said(&["-DWITH_CLOCK=1"]).starts_with("corespeed: QEMU's clock is not where it was"));
 }
