@@ -162,6 +162,8 @@ static void stand_still(void)
 
 int main(void)
 {
+	uint64_t until;
+
 #ifdef WITH_CLOCK
 	started = (int64_t)host_ns();
 	cpu_enable_ticks();
@@ -186,5 +188,8 @@ int main(void)
 #endif
 	__atomic_store_n(&behind, 1, __ATOMIC_RELAXED);
 	expect(passes_in(20 * MS) >= 20 * MS && page.stood_still_ns == 0, "what cannot be stopped was");
+	until = clock_ns() + MS;
+	clock_wait_until(until);
+	expect(clock_ns() >= until, "who waited came back too early");
 	return 0;
 }
