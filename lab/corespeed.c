@@ -9,8 +9,8 @@
  *
  * While a vCPU is behind its clock because the host has not run it, the machine's time stands still
  * (clock.h), for all vCPUs and timers, until it has caught up: a slow or disturbed host makes a run longer
- * and changes little in it. What is noticed too late for that a vCPU may catch up (CATCH_UP_NS); what goes
- * beyond is lost, is counted as lost, and voids the measurement.
+ * and changes little in it. Where time goes on, a vCPU may catch up so much (CATCH_UP_NS); what goes beyond
+ * is lost, is counted as lost, and voids the measurement.
  *
  * With caches= it looks at memory accesses too. Each vCPU has a first-level cache, each group of vCPUs a
  * last-level cache (cache.h), of which one set in N is modelled; what misses both there stands for N misses,

@@ -24,9 +24,9 @@ use crate::protocol::{Output, Request, Response};
 
 /// A run during which more than this of the time that the emulated CPUs wanted to run was lost is void.
 pub const LOST_LIMIT: f64 = 0.01;
-/// So is one of whose quanta more than this share came late: what was caught up was late for those who waited for it. It is 0.2
-/// to 0.6 % on a quiet host and on one whose neighbours take all of its CPUs, as time stands still meanwhile. Where it goes on, a
-/// neighbour that takes 3 of each 10 ms makes it 3.5 to 7.4 %, and programs get 1 to 2 % less done.
+/// So is one of whose quanta more than this share came late: what was caught up was late for those who waited for it. None is
+/// late while the machine's time can stand still. Where it goes on, a neighbour that takes 3 of each 10 ms makes it 3.5 to 7.4 %, and
+/// programs get 1 to 2 % less done.
 pub const LATE_LIMIT: f64 = 0.02;
 /// How often a void run is repeated before the experiment is given up.
 const ATTEMPTS: u32 = 8;
