@@ -286,9 +286,12 @@ static inline u64 tw_vtime_span(const struct tw_run *run, const struct tw_tunabl
  *
  * What counts is the time for which the credit is good, which the weight multiplies: a newcomer waits for a
  * lag, 10 ms of each that waits, and 20 times a boost at most, whoever they are.
+ *
+ * Inlined always: BPF has no calls with more than five arguments.
  */
-static inline u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, enum tw_class class, bool woke,
-				 const struct tw_tunables *tun)
+static inline __attribute__((always_inline)) u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now,
+								enum tw_class class, bool woke,
+								const struct tw_tunables *tun)
 {
 	u64 span_ns = tw_vtime_span(run, tun);
 	u64 boost_ns = tw_boost_of(class, run->nr_waiting, run->unboosted ? 0 : run->boost_left, tun);

@@ -430,6 +430,19 @@ __noinline bool goes_unboosted(const struct task_struct *p __arg_trusted, u32 cl
 }
 
 /*
+ * Not static, or the verifier follows each of its paths with each way that its caller came: enqueue alone
+ * took 58,000 instructions in place of 12,000.
+ */
+__noinline u64 advance(u64 vtime, const struct tw_run *run __arg_nonnull, u64 now, u32 class)
+{
+	u64 advanced = tw_vtime_advance(vtime, run, now, class, tun());
+
+	record(TW_DECISION_ADVANCE, advanced, vtime, run->before_ns, run->since_ns, run->weight,
+	       run->capacity, run->nr_waiting, run->boost_left, run->origin, run->unboosted, now, class);
+	return advanced;
+}
+
+/*
  * What a task is, and its vtime up to date with the `ahead_ns` that the kernel's own accounting lacks.
  */
 static void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahead_ns, bool waking,
@@ -460,9 +473,7 @@ static void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahea
 				since_ns(tw_read(&p->sched_info.last_arrival)) :
 				0;
 	task->waits_us = 0;
-	task->vtime = tw_vtime_advance(vtime, &run, now, task->class, tun());
-	record(TW_DECISION_ADVANCE, task->vtime, vtime, run.before_ns, run.since_ns, run.weight, run.capacity,
-	       run.nr_waiting, run.boost_left, run.origin, run.unboosted, now, task->class);
+	task->vtime = advance(vtime, &run, now, task->class);
 	starve(p, task);
 }
 

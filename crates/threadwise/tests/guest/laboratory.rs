@@ -290,6 +290,34 @@ fn what_a_neighbour_on_the_host_disturbs_is_void_and_repeated_where_time_goes_on
 }
 
 #[test]
+fn a_neighbour_on_the_host_changes_nothing_that_is_measured() {
+    let experiment = Experiment::new(
+        "name = 'beside'\ndescription = 'd'\nmachine = 'smp-8'\nseconds = 1.0\nrounds = 1\n\
+         [[scheduler]]\nname = 'kernel'\n[[program]]\nname = 'A'\nsynthetic = { ratio = 'inf:1', phase_units = 3000 }\n",
+    );
+    let sample = || {
+        let result: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(experiment.path("e.json")).unwrap()).unwrap();
+        assert_eq!(result["nr_void"], 0, "{result}");
+        let sample = result["measurement"]["samples"][0].clone();
+        assert!(sample["late"].as_f64().unwrap() < 0.001, "{sample}");
+        let of = |what: &serde_json::Value| what.as_f64().unwrap();
+        (of(&sample["performance"][0]), of(&sample["stood_still_s"]))
+    };
+    let (status, message) = beside_a_neighbour(&experiment, || false);
+    assert!(status.success(), "{message}");
+    let (beside, stood_still_beside_s) = sample();
+    experiment.measured();
+    let (alone, stood_still_s) = sample();
+    assert!((0.95..1.05).contains(&(beside / alone)), "{beside} of {alone}");
+    // It was there, and cost the host's time only.
+    assert!(
+        stood_still_beside_s > 1.5 * stood_still_s,
+        "{stood_still_beside_s} s beside it, {stood_still_s} s alone"
+    );
+}
+
+#[test]
 #[ignore = "long: make test FULL=1"]
 fn what_is_interrupted_keeps_what_was_measured_and_leaves_nothing_behind() {
     let experiment = Experiment::new(
