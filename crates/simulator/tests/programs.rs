@@ -480,6 +480,35 @@ fn a_replay_follows_the_chains_and_not_the_clock() {
     }
 }
 
+#[test]
+fn replayed_tasks_have_the_priorities_that_were_recorded() {
+    // Two that had a CPU each for 300 ms share one, with these priorities.
+    let ends = |which: Which, prios: [i32; 2]| {
+        let switch = |cpu: usize, at: &str, prev: &str, next: &str| {
+            format!("x 0/0 [{cpu:03}] {at}: sched:sched_switch: {prev} ==> {next}\n")
+        };
+        let idle = "swapper:0 [120]";
+        let task = |cpu: usize| format!("t{cpu}:{} [{}]", 100 + cpu, prios[cpu]);
+        let begins = [0, 1].map(|cpu| switch(cpu, "1.000000", &format!("{idle} R"), &task(cpu)));
+        let are_gone = [0, 1].map(|cpu| switch(cpu, "1.300000", &format!("{} X", task(cpu)), idle));
+        let trace = Rc::new(Trace::parse(&[begins.concat(), are_gone.concat()].concat()).unwrap());
+        let mut world = world(which, ONE, Costs::FREE);
+        let (processes, ends) = Replay::of(&trace, 1);
+        for process in processes {
+            world.start(Box::new(process), 100, None);
+        }
+        world.run_until(1_000 * MS).unwrap();
+        [0, 1].map(|task| ends.of(task).expect("it ends") / MS)
+    };
+    for which in [Which::Kernel, Which::Ours] {
+        // A weight of 1, then nice 0, then a real-time priority, beside nice 0: when the first is done.
+        let [low, equal, first] = [139, 120, -1].map(|prio| ends(which, [prio, 120]));
+        assert!(low[0] > 590 && low[1] < 320, "{which:?}: {low:?}");
+        assert!(equal[0] > 550 && equal[1] > 550, "{which:?}: {equal:?}");
+        assert!(first[0] < 330, "{which:?}: {first:?}");
+    }
+}
+
 /// An rt-app file of threads that lock, meet, post, wait, sleep, yield and fork, with any end.
 fn any_tasks() -> impl Strategy<Value = String> {
     let event = prop_oneof![

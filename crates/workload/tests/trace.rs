@@ -66,8 +66,8 @@ fn both_forms_of_perf_say_the_same() {
     my app     6/7     [000] 5.001000:  sched:sched_waking: comm=my app pid=8 prio=120 target_cpu=001
     my app     6/7     [000] 5.001002:  sched:sched_wakeup: my app:8 [120] success=1 CPU:001
    swapper     0/0     [001] 5.001010:  sched:sched_switch: swapper/1:0 [120] R ==> my app:8 [120]
-    my app     6/8     [001] 5.002010:  sched:sched_switch: my app:8 [120] S ==> swapper/1:0 [120]
-    my app     6/7     [000] 5.003000:  sched:sched_switch: my app:7 [120] X ==> swapper/0:0 [120]
+    my app     6/8     [001] 5.002010:  sched:sched_switch: my app:8 [98] S ==> swapper/1:0 [120]
+    my app     6/7     [000] 5.003000:  sched:sched_switch: my app:7 [139] X ==> swapper/0:0 [120]
 ";
     let trace = Trace::parse(short).unwrap();
     assert_eq!(
@@ -81,6 +81,11 @@ fn both_forms_of_perf_say_the_same() {
             .tasks
             .iter()
             .all(|task| task.tgid == Some(6) && task.comm == "my app")
+    );
+    assert_eq!(
+        (trace.tasks[0].prio, trace.tasks[1].prio),
+        (139, 98),
+        "the last ones"
     );
 }
 
@@ -196,7 +201,7 @@ fn who_is_about_to_be_gone_is_known_by_what_ran() {
         swapper 0/0 [000] 1.000000: sched:sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=7 next_prio=120\n\
         b 9/9 [001] 1.000000: sched:sched_switch: prev_comm=b prev_pid=9 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120\n\
         :-1 6/-1 [000] 1.001000: sched:sched_waking: comm=b pid=9 prio=120 target_cpu=001\n\
-        swapper 0/0 [001] 1.001010: sched:sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=9 next_prio=120\n\
+        swapper 0/0 [001] 1.001010: sched:sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=9 next_prio=-1\n\
         :-1 -1/-1 [000] 1.002000: sched:sched_switch: prev_comm=a prev_pid=7 prev_prio=120 prev_state=X ==> next_comm=swapper/0 next_pid=0 next_prio=120\n";
     let trace = Trace::parse(text).unwrap();
     let [gone, woken] = [0, 1].map(|index| &trace.tasks[index]);
@@ -205,7 +210,7 @@ fn who_is_about_to_be_gone_is_known_by_what_ran() {
         gone.deeds,
         [Deed::Ran(1_000 * US), Deed::Woke(1), Deed::Ran(1_000 * US)]
     );
-    assert_eq!(woken.deeds[0], Deed::Awaited(0));
+    assert_eq!((woken.deeds[0], woken.prio), (Deed::Awaited(0), -1));
     for wrong in ["-2", "-", "4294967296"] {
         let error = Trace::parse(&text.replace("6/-1", wrong))
             .unwrap_err()

@@ -9,6 +9,7 @@ mod rtapp;
 mod script;
 mod scripted;
 mod staged;
+mod weights;
 
 pub use pipeline::{Forwarded, Pipeline, PipelineStage};
 pub use replay::{Ends, Replay};

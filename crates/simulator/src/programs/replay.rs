@@ -8,9 +8,13 @@ use std::rc::Rc;
 
 use threadwise_workload::trace::{Deed, Trace};
 
+use super::weights;
 use crate::Ns;
 use crate::kernel::CpuIndex;
 use crate::program::{Program, SHARED, Step};
+
+/// `DEFAULT_PRIO` (include/linux/sched/prio.h).
+const NICE_0_PRIO: i32 = 120;
 
 /// A process of a trace, with those of its threads that were recorded. A trace's CPUs count as the fastest.
 pub struct Replay {
@@ -105,6 +109,12 @@ impl Program for Replay {
         };
         self.done[thread] += 1;
         step
+    }
+
+    /// Real-time and deadline tasks go first of all, which no weight says: they have that of nice -20.
+    fn weight(&self, thread: usize) -> Option<u32> {
+        let prio = self.trace.tasks[self.tasks[thread]].prio;
+        Some(weights::of_nice(prio.saturating_sub(NICE_0_PRIO)))
     }
 
     fn cpus(&self, thread: usize) -> &[CpuIndex] {

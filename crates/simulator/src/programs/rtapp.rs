@@ -4,6 +4,7 @@
 use threadwise_workload::rtapp::{Access, Action, Event, File, Phase, Policy, Settings, Task};
 
 use super::script::{Object, Op, Play, Script, Stage, TimerKind};
+use super::weights;
 use crate::Ns;
 use crate::kernel::CpuIndex;
 
@@ -290,14 +291,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Weights of nice -20 to 19, 1024 for nice 0 (kernel/sched/core.c, `sched_prio_to_weight`).
-const NICE_WEIGHTS: [u32; 40] = [
-    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121,
-    2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29,
-    23, 18, 15,
-];
-
-/// The weight as sched_ext has it (`sched_weight_to_cgroup()`), if the policy is one that it schedules.
+/// The weight, if the policy is one that sched_ext schedules.
 fn weight(settings: &Settings) -> Result<u32, &'static str> {
     if settings.deadline_us != [None; 3] {
         return Err("deadlines and slices of its own cannot be simulated; take dl-runtime and the like out");
@@ -305,15 +299,11 @@ fn weight(settings: &Settings) -> Result<u32, &'static str> {
     if settings.taskgroup.is_some() || settings.nodes.is_some() || settings.util != [None; 2] {
         return Err("taskgroup, nodes_membind, util_min and util_max cannot be simulated; take them out");
     }
-    let weight = match settings.policy.unwrap_or_default() {
-        Policy::Other | Policy::Batch => {
-            NICE_WEIGHTS[(settings.priority.unwrap_or(0) + 20).clamp(0, 39) as usize]
-        }
-        // WEIGHT_IDLEPRIO
-        Policy::Idle => 3,
+    match settings.policy.unwrap_or_default() {
+        Policy::Other | Policy::Batch => Ok(weights::of_nice(settings.priority.unwrap_or(0))),
+        Policy::Idle => Ok(weights::OF_IDLE),
         Policy::RoundRobin | Policy::Fifo | Policy::Deadline => {
-            return Err("real-time and deadline policies cannot be simulated; use SCHED_OTHER");
+            Err("real-time and deadline policies cannot be simulated; use SCHED_OTHER")
         }
-    };
-    Ok(((weight * 100 + 512) / 1024).clamp(1, 10_000))
+    }
 }

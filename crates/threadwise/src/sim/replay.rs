@@ -19,8 +19,9 @@ use crate::Format;
 ///
 /// The trace is what `perf sched script -F comm,pid,tid,cpu,time,event,trace` prints, or perf's own file, for which perf is
 /// run. Each task runs as long as it was recorded to and sleeps until the task that woke it has come as far as it had then,
-/// or as long as recorded where a timer or a device woke it. Kernel threads take part; idle and migration threads do not. A
-/// wake-up by an interrupt that came while a task ran counts as that task's: the trace does not tell.
+/// or as long as recorded where a timer or a device woke it. Kernel threads take part; idle and migration threads do not. Tasks
+/// have the nice values that were recorded last; real-time and deadline tasks have nice -20, because no scheduler here knows
+/// more of them. A wake-up by an interrupt that came while a task ran counts as that task's: the trace does not tell.
 #[derive(clap::Args)]
 pub struct Options {
     /// What perf printed or recorded
@@ -136,7 +137,7 @@ fn json(
         };
         let replayed: Vec<Value> = results.iter().map(replayed).collect();
         json!({
-            "comm": task.comm, "tid": task.tid, "tgid": task.tgid, "kernel_thread": task.is_kernel_thread,
+            "comm": task.comm, "tid": task.tid, "tgid": task.tgid, "prio": task.prio, "kernel_thread": task.is_kernel_thread,
             "ran_ns": task.ran_ns(), "recorded_latency_us": recorded[index].json(), "simulated": replayed,
         })
     };

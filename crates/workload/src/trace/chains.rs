@@ -104,14 +104,16 @@ impl Chains {
     }
 
     /// The task's number; nothing if it is no task of a program. One that is new is in this state.
-    fn index(&mut self, (comm, tid): Who<'_>, state: State) -> Option<usize> {
+    fn index(&mut self, Who { comm, tid, prio }: Who<'_>, state: State) -> Option<usize> {
         if tid == 0 || comm.starts_with("migration/") {
             return None;
         }
         if let Some(&index) = self.indices.get(&tid) {
-            if self.tasks[index].recorded.comm != comm {
-                comm.clone_into(&mut self.tasks[index].recorded.comm);
+            let recorded = &mut self.tasks[index].recorded;
+            if recorded.comm != comm {
+                comm.clone_into(&mut recorded.comm);
             }
+            recorded.prio = prio;
             return Some(index);
         }
         let index = self.tasks.len();
@@ -121,6 +123,7 @@ impl Chains {
                 tid,
                 tgid: None,
                 comm: comm.to_owned(),
+                prio,
                 is_kernel_thread: false,
                 bound_to: None,
                 deeds: Vec::new(),

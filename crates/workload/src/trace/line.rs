@@ -21,8 +21,14 @@ pub(super) struct Line<'t> {
     pub(super) event: Event<'t>,
 }
 
-/// Who: a name and a thread.
-pub(super) type Who<'t> = (&'t str, u32);
+/// A thread, as an event names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Who<'t> {
+    pub(super) comm: &'t str,
+    pub(super) tid: u32,
+    /// As the kernel counts: 120 is nice 0, below 100 are real-time priorities.
+    pub(super) prio: i32,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Event<'t> {
@@ -56,17 +62,17 @@ static HEAD: LazyLock<Regex> = LazyLock::new(|| {
 });
 static SWITCH: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"^prev_comm=(.*) prev_pid=([0-9]+) prev_prio=-?[0-9]+ prev_state=([A-Za-z])\S* ==> next_comm=(.*) next_pid=([0-9]+) next_prio=-?[0-9]+\s*$",
+        r"^prev_comm=(.*) prev_pid=([0-9]+) prev_prio=(-?[0-9]+) prev_state=([A-Za-z])\S* ==> next_comm=(.*) next_pid=([0-9]+) next_prio=(-?[0-9]+)\s*$",
     )
 });
 static SWITCH_SHORT: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"^(.*):([0-9]+) \[-?[0-9]+\] ([A-Za-z])\S* ==> (.*):([0-9]+) \[-?[0-9]+\]\s*$")
+    pattern(r"^(.*):([0-9]+) \[(-?[0-9]+)\] ([A-Za-z])\S* ==> (.*):([0-9]+) \[(-?[0-9]+)\]\s*$")
 });
 static WAKE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"^comm=(.*) pid=([0-9]+) prio=-?[0-9]+(?: success=[01])? target_cpu=[0-9]+\s*$")
+    pattern(r"^comm=(.*) pid=([0-9]+) prio=(-?[0-9]+)(?: success=[01])? target_cpu=[0-9]+\s*$")
 });
 static WAKE_SHORT: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"^(.*):([0-9]+) \[-?[0-9]+\](?: success=[01])?(?: CPU:[0-9]+)?\s*$"));
+    LazyLock::new(|| pattern(r"^(.*):([0-9]+) \[(-?[0-9]+)\](?: success=[01])?(?: CPU:[0-9]+)?\s*$"));
 
 /// Reads a line; what is wrong with it if it is none.
 pub(super) fn parse(text: &str) -> Result<Line<'_>, String> {
@@ -80,8 +86,8 @@ pub(super) fn parse(text: &str) -> Result<Line<'_>, String> {
                 .ok_or_else(|| format!("expected sched_switch: {SWITCH_FORM}"))?;
             Event::Switch {
                 prev: who(&parts, 1)?,
-                state: parts[3].chars().next().unwrap_or('?'),
-                next: who(&parts, 4)?,
+                state: parts[4].chars().next().unwrap_or('?'),
+                next: who(&parts, 5)?,
             }
         }
         name @ ("sched_waking" | "sched_wakeup" | "sched_wakeup_new") => {
@@ -110,10 +116,16 @@ fn captures<'t>(long: &Regex, short: &Regex, args: &'t str) -> Option<Captures<'
     long.captures(args).or_else(|| short.captures(args))
 }
 
-/// A name, and behind it (behind the state too, for the second of a switch) a thread.
+/// A name, and behind it a thread and its priority.
 fn who<'t>(parts: &Captures<'t>, name: usize) -> Result<Who<'t>, String> {
-    let comm = parts.get(name).map_or("", |part| part.as_str());
-    Ok((comm, number(&parts[name + 1])?))
+    let prio = &parts[name + 2];
+    Ok(Who {
+        comm: parts.get(name).map_or("", |part| part.as_str()),
+        tid: number(&parts[name + 1])?,
+        prio: prio
+            .parse()
+            .map_err(|_| format!("{prio} is too large a number"))?,
+    })
 }
 
 /// A thread or process, where perf knows it.

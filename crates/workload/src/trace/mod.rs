@@ -48,6 +48,9 @@ pub struct RecordedTask {
     pub tgid: Option<u32>,
     /// Its last name.
     pub comm: String,
+    /// Its last priority, as the kernel counts: 100 to 139 for nice -20 to 19, below 100 for real-time tasks, below 0 for
+    /// those with a deadline.
+    pub prio: i32,
     /// Whether it is a kernel thread, by its name.
     pub is_kernel_thread: bool,
     /// The CPU of a kernel thread that is bound to one, by its name.

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Weights as sched_ext has them: 1 to 10,000, 100 for nice 0 (`sched_weight_to_cgroup()`).
+
+/// Weights of nice -20 to 19, 1024 for nice 0 (kernel/sched/core.c, `sched_prio_to_weight`).
+const NICE_WEIGHTS: [u32; 40] = [
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121,
+    2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29,
+    23, 18, 15,
+];
+
+/// That of SCHED_IDLE, `WEIGHT_IDLEPRIO` of 1024: the least there is.
+pub(super) const OF_IDLE: u32 = 1;
+
+/// That of a nice value; those beyond -20 and 19 count as these.
+pub(super) fn of_nice(nice: i32) -> u32 {
+    let weight = NICE_WEIGHTS[nice.saturating_add(20).clamp(0, 39) as usize];
+    ((weight * 100 + 512) / 1024).clamp(1, 10_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nice_values_have_the_kernels_weights() {
+        // What /sys/fs/cgroup's cpu.weight says of cpu.weight.nice (kernel/sched/core.c, `cpu_weight_nice_read_s64()`).
+        assert_eq!([-20, -5, 0, 1, 19].map(of_nice), [8_668, 305, 100, 80, 1]);
+        assert_eq!([-21, 20].map(of_nice), [-20, 19].map(of_nice));
+    }
+}
