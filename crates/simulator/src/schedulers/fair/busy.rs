@@ -200,7 +200,6 @@ impl Fair {
             self.charge(kernel, running);
         }
         self.leave(from, task, running);
-        self.leave(from, task, running);
         self.queues[from].waiting.retain(|&waiting| waiting != task);
         self.place(kernel, to, task);
         kernel.tasks[task].cpu = to;

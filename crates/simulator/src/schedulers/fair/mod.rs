@@ -3,22 +3,23 @@
 //!
 //! Modelled: a queue for each CPU, virtual deadlines with eligibility by lag, protection of who runs until its slice is
 //! used (RUN_TO_PARITY), which ends it to the microsecond (HRTICK, on by default in Linux 7.2), lag kept over sleep,
-//! wake-ups onto the CPU that a task ran on or an idle one behind the same last-level cache, of an idle core first where it
-//! knows of cores, new tasks to the cache with the most idle CPUs, and balancing by CPUs that are or go idle ([`balance`]) and
-//! by busy ones ([`busy`]). Domains are cores, last-level caches and the machine. Not modelled: groups, NUMA nodes, capacities,
-//! the cache-aware scheduling of Linux 7.2 (CONFIG_SCHED_CACHE), wake-ups near the waker (`wake_affine()`), and delayed dequeue.
+//! wake-ups onto the CPU that a task ran on or an idle one behind the same last-level cache ([`wakeup`]), sleepers that stay in their queue until they are eligible ([`delayed`]), new tasks to the cache with the most idle CPUs, and balancing by CPUs that go idle ([`newidle`]), are idle
+//! ([`balance`]), or busy ([`busy`]). Domains are cores, last-level caches and the machine. Not modelled: groups, NUMA nodes, capacities,
+//! the cache-aware scheduling of Linux 7.2 (CONFIG_SCHED_CACHE), and wake-ups near the waker (`wake_affine()`).
 
 mod balance;
 mod busy;
+mod delayed;
+mod newidle;
 mod utilization;
-
-use std::cmp::Reverse;
+mod wakeup;
 
 use self::balance::IdleBalance;
 use self::busy::BusyBalance;
+use self::newidle::Newidle;
 use self::utilization::Utilization;
+use self::wakeup::IdleScan;
 use crate::Ns;
-use crate::idle::Idle;
 use crate::kernel::{CpuIndex, ENDLESS, Kernel, TaskIndex};
 use crate::scheduler::{Enqueue, Scheduler};
 
@@ -38,16 +39,26 @@ struct Entity {
     leaves_for: Option<CpuIndex>,
     utilization: Utilization,
     weight: i64,
+    /// It sleeps, and is still in its CPU's queue.
+    is_delayed: bool,
 }
 
-/// One CPU's queue: the tasks that wait. What runs is in none.
+/// One CPU's queue: the tasks that wait, and those that sleep and are not out of it yet. What runs is in none.
 #[derive(Clone, Debug, Default)]
 struct RunQueue {
     waiting: Vec<TaskIndex>,
+    delayed: Vec<TaskIndex>,
     /// Until when (of its `ran`) what runs goes on whoever else has an earlier deadline.
     protected_until: Ns,
     /// The least vruntime, for when all have left.
     floor: i64,
+}
+
+impl RunQueue {
+    /// What is in it, with what runs.
+    fn tasks(&self, running: Option<TaskIndex>) -> impl Iterator<Item = TaskIndex> {
+        self.waiting.iter().chain(&self.delayed).copied().chain(running)
+    }
 }
 
 /// The kernel's scheduler.
@@ -56,6 +67,8 @@ pub struct Fair {
     queues: Vec<RunQueue>,
     idle_balance: IdleBalance,
     busy_balance: BusyBalance,
+    newidle: Newidle,
+    idle_scan: IdleScan,
     slice_ns: Ns,
     tick_ns: Ns,
 }
@@ -69,6 +82,8 @@ impl Fair {
             queues: vec![RunQueue::default(); nr],
             idle_balance: IdleBalance::new(nr),
             busy_balance: BusyBalance::new(nr),
+            newidle: Newidle::new(nr),
+            idle_scan: IdleScan::new(&kernel.domains, nr),
             slice_ns: BASE_SLICE_NS * u64::from(1 + nr.min(8).ilog2()),
             tick_ns: kernel.costs.tick_period_ns,
         }
@@ -94,9 +109,9 @@ impl Fair {
         self.entities[task].deadline = self.entities[task].vruntime + self.virtual_ns(task, self.slice_ns);
     }
 
-    /// `avg_vruntime()`: the mean vruntime, by weight, of those that wait and of who runs.
+    /// `avg_vruntime()`: the mean vruntime, by weight, of those in the queue and of who runs.
     fn mean(&self, cpu: CpuIndex, running: Option<TaskIndex>) -> Option<i64> {
-        let tasks = || self.queues[cpu].waiting.iter().copied().chain(running);
+        let tasks = || self.queues[cpu].tasks(running);
         let weight: i128 = tasks().map(|task| i128::from(self.entities[task].weight)).sum();
         let sum: i128 = tasks()
             .map(|task| i128::from(self.entities[task].vruntime) * i128::from(self.entities[task].weight))
@@ -109,10 +124,7 @@ impl Fair {
         let running = kernel.cpus[cpu].running;
         let mean = self.mean(cpu, running).unwrap_or(self.queues[cpu].floor);
         let load: i64 = self.queues[cpu]
-            .waiting
-            .iter()
-            .copied()
-            .chain(running)
+            .tasks(running)
             .map(|task| self.entities[task].weight)
             .sum();
         let entity = &mut self.entities[task];
@@ -134,8 +146,8 @@ impl Fair {
         self.queues[cpu].floor = mean;
     }
 
-    /// `pick_eevdf()`: of those that are eligible, not ahead of the mean, the one with the earliest deadline.
-    fn pick(&self, kernel: &Kernel, cpu: CpuIndex, running: Option<TaskIndex>) -> Option<TaskIndex> {
+    /// `pick_eevdf()`: of those that are eligible, not ahead of the mean, the one with the earliest deadline. It may sleep.
+    fn earliest(&self, kernel: &Kernel, cpu: CpuIndex, running: Option<TaskIndex>) -> Option<TaskIndex> {
         let mean = self.mean(cpu, running)?;
         let eligible = |task: &TaskIndex| self.entities[*task].vruntime <= mean;
         if let Some(task) = running
@@ -144,7 +156,7 @@ impl Fair {
         {
             return Some(task);
         }
-        let candidates = || self.queues[cpu].waiting.iter().copied().chain(running);
+        let candidates = || self.queues[cpu].tasks(running);
         candidates()
             .filter(eligible)
             .min_by_key(|&task| (self.entities[task].deadline, task))
@@ -159,32 +171,6 @@ impl Fair {
     }
 }
 
-/// `select_idle_sibling()`: the CPU that it ran on if that is idle, even beside a busy sibling, else one of an idle core
-/// (`select_idle_core()`), else any, behind the same cache. One that has just begun goes to the cache with the most idle CPUs,
-/// and there to an idle core first (`sched_balance_find_dst_group()`).
-fn select_idle(kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
-    let llc = kernel.domains.llc_of(prev);
-    if kernel.tasks[task].ran == 0 {
-        let nr_idle = |llc: usize| {
-            let cpus = kernel.domains.cpus_of(llc).iter();
-            cpus.filter(|&&cpu| kernel.is_idle(cpu) && kernel.may_run(task, cpu))
-                .count()
-        };
-        let own = (nr_idle(llc), true, Reverse(llc));
-        let others =
-            (0..kernel.domains.nr_llcs()).map(|other| (nr_idle(other), other == llc, Reverse(other)));
-        let (.., Reverse(idlest)) = others.fold(own, Ord::max);
-        if idlest != llc {
-            return kernel.claim_in_llc(task, idlest, Idle::claim_any_in);
-        }
-        return kernel.select_idle(task, prev);
-    }
-    if kernel.may_run(task, prev) && kernel.claim_idle(prev) {
-        return Some(prev);
-    }
-    kernel.claim_in_llc(task, llc, Idle::claim_any_in)
-}
-
 impl Scheduler for Fair {
     fn wants_last(&self) -> bool {
         true
@@ -195,10 +181,14 @@ impl Scheduler for Fair {
             weight: i64::from(kernel.tasks[task].weight),
             ..Entity::default()
         });
+        self.idle_scan.enable(kernel.tasks[task].cpu);
     }
 
     fn select_cpu(&mut self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> CpuIndex {
-        let Some(cpu) = select_idle(kernel, task, prev) else {
+        if self.stays_where_it_is(kernel, task) {
+            return prev;
+        }
+        let Some(cpu) = self.select_idle(kernel, task, prev) else {
             return prev;
         };
         self.entities[task].utilization.skip(kernel.now);
@@ -233,10 +223,12 @@ impl Scheduler for Fair {
             kernel.account(cpu);
             self.charge(kernel, running);
         }
-        self.place(kernel, cpu, task);
+        if !self.is_back(kernel, cpu, task) {
+            self.place(kernel, cpu, task);
+        }
         self.queues[cpu].waiting.push(task);
         // check_preempt_wakeup_fair()
-        if self.pick(kernel, cpu, running) == Some(task) {
+        if self.earliest(kernel, cpu, running) == Some(task) {
             kernel.kick_preempt(cpu);
         } else if let Some(running) = running {
             let left = self.queues[cpu]
@@ -261,22 +253,25 @@ impl Scheduler for Fair {
                 }
                 kernel.set_slice(next, ENDLESS);
                 let left = self.queues[cpu].protected_until - kernel.tasks[next].ran;
-                if !self.queues[cpu].waiting.is_empty() {
+                if self.queues[cpu].tasks(None).next().is_some() {
                     kernel.set_alarm(cpu, left + 1);
                 }
             }
             None => {
-                if let Some(task) = self.pull(kernel, cpu) {
+                if let Some(task) = self.balance_newidle(kernel, cpu) {
                     self.run(kernel, cpu, task);
                 }
             }
         }
     }
 
-    fn quiescent(&mut self, kernel: &mut Kernel, task: TaskIndex, _sleeps: bool) {
+    fn quiescent(&mut self, kernel: &mut Kernel, task: TaskIndex, sleeps: bool) {
         let cpu = kernel.tasks[task].cpu;
         let running = kernel.cpus[cpu].running;
         self.charge(kernel, task);
+        if sleeps && self.is_delayed(cpu, task, running) {
+            return;
+        }
         // It counts among those that it leaves.
         if running != Some(task) {
             self.queues[cpu].waiting.push(task);
@@ -309,12 +304,12 @@ impl Scheduler for Fair {
         self.charge(kernel, running);
         self.kick_idle_balance(kernel, cpu);
         self.balance_busy(kernel, cpu);
-        if self.queues[cpu].waiting.is_empty() {
+        if self.queues[cpu].tasks(None).next().is_none() {
             return;
         }
         // Not before its request is served, eligible or not.
         let is_protected = kernel.tasks[running].ran < self.queues[cpu].protected_until;
-        if !is_protected && self.pick(kernel, cpu, Some(running)) != Some(running) {
+        if !is_protected && self.earliest(kernel, cpu, Some(running)) != Some(running) {
             kernel.set_slice(running, 0);
         }
     }

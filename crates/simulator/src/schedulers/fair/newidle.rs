@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Balancing by CPUs that go idle (`sched_balance_newidle()`): each takes a waiting task from the most crowded CPU, but tries that
+//! only as often as it succeeded of late (NI_RANDOM and NI_RATE, Linux 6.19 and later), by dice.
+
+use std::cmp::Reverse;
+
+use super::Fair;
+use crate::Ns;
+use crate::faults::Dice;
+use crate::kernel::{CpuIndex, Kernel, TaskIndex};
+
+/// So many calls make a share.
+const CALLS: u64 = 1024;
+/// What is added to the share of who goes idle rarely: 1 for each 4 ms that half of the calls took.
+const RATE_SHIFT: u32 = 22;
+
+/// Who ran until so short a time ago stays near its caches (`sysctl_sched_migration_cost`).
+const HOT_NS: Ns = 500_000;
+
+/// `task_hot()`.
+pub(super) fn is_hot(kernel: &Kernel, task: TaskIndex) -> bool {
+    kernel.now < kernel.tasks[task].exec_start + HOT_NS
+}
+
+/// How well a CPU's tries in a domain went (`struct sched_domain`, `sd_init()`).
+#[derive(Clone, Copy, Debug)]
+struct Tries {
+    nr_calls: u64,
+    nr_successes: u64,
+    /// Of [`CALLS`] calls so many are to be tried.
+    share: u64,
+    since: Ns,
+}
+
+impl Tries {
+    const FIRST: Self = Self {
+        nr_calls: CALLS / 2,
+        nr_successes: CALLS / 4,
+        share: CALLS / 2,
+        since: 0,
+    };
+
+    /// `update_newidle_stats()`.
+    fn count(&mut self, now: Ns, nr_successes: u64) {
+        self.nr_calls += 1;
+        self.nr_successes += nr_successes;
+        if self.nr_calls >= CALLS {
+            let took = now - std::mem::replace(&mut self.since, now);
+            self.share = ((took >> RATE_SHIFT) + self.nr_successes).min(CALLS);
+            self.nr_calls /= 2;
+            self.nr_successes /= 2;
+        }
+    }
+
+    /// For how many calls this one stands, if it is tried.
+    fn draw(&mut self, now: Ns, dice: &mut Dice) -> Option<u64> {
+        let share = 1 + self.share;
+        if dice.below(CALLS) > share {
+            self.count(now, 0);
+            return None;
+        }
+        Some((CALLS + share / 2) / share)
+    }
+}
+
+/// What CPUs do that go idle.
+#[derive(Clone, Debug)]
+pub(super) struct Newidle {
+    /// By CPU: behind its last-level cache, and on the machine.
+    tries: Vec<[Tries; 2]>,
+    /// Whether a CPU was asked to balance while it is idle, which it does in any case.
+    is_asked: Vec<bool>,
+    dice: Dice,
+}
+
+impl Newidle {
+    pub(super) fn new(nr_cpus: usize) -> Self {
+        Self {
+            tries: vec![[Tries::FIRST; 2]; nr_cpus],
+            is_asked: vec![false; nr_cpus],
+            dice: Dice::new(1, 0),
+        }
+    }
+
+    pub(super) fn ask(&mut self, cpu: CpuIndex) {
+        self.is_asked[cpu] = true;
+    }
+}
+
+impl Fair {
+    /// The queue with the most tasks, of these CPUs, of which one may come here, and that one.
+    fn busiest(
+        &self,
+        kernel: &Kernel,
+        cpu: CpuIndex,
+        among: impl Iterator<Item = CpuIndex>,
+    ) -> Option<(CpuIndex, TaskIndex)> {
+        among
+            .filter(|&other| other != cpu && kernel.cpus[other].running.is_some())
+            .filter_map(|other| {
+                let waiting = &self.queues[other].waiting;
+                let may_come = |&task: &TaskIndex| kernel.may_run(task, cpu) && !is_hot(kernel, task);
+                let movable = waiting.iter().copied().find(may_come)?;
+                Some((waiting.len(), Reverse(other), movable))
+            })
+            .max()
+            .map(|(_, Reverse(other), task)| (other, task))
+    }
+
+    /// Takes a task over, from behind the same cache or else from anywhere.
+    pub(super) fn balance_newidle(&mut self, kernel: &mut Kernel, cpu: CpuIndex) -> Option<TaskIndex> {
+        let is_asked = std::mem::take(&mut self.newidle.is_asked[cpu]);
+        if self.queues.iter().all(|queue| queue.waiting.is_empty()) {
+            return None;
+        }
+        let nr_domains = if kernel.domains.nr_llcs() > 1 { 2 } else { 1 };
+        (0..nr_domains).find_map(|domain| {
+            if is_asked {
+                return self.pull(kernel, cpu, domain);
+            }
+            let newidle = &mut self.newidle;
+            let weight = newidle.tries[cpu][domain].draw(kernel.now, &mut newidle.dice)?;
+            let taken = self.pull(kernel, cpu, domain);
+            let nr_successes = if taken.is_some() { weight } else { 0 };
+            self.newidle.tries[cpu][domain].count(kernel.now, nr_successes);
+            taken
+        })
+    }
+
+    fn pull(&mut self, kernel: &mut Kernel, cpu: CpuIndex, domain: usize) -> Option<TaskIndex> {
+        let llc = kernel.domains.llc_of(cpu);
+        let (from, task) = if domain == 0 {
+            self.busiest(kernel, cpu, kernel.domains.cpus_of(llc).iter().copied())?
+        } else {
+            let far = self.busiest(kernel, cpu, 0..self.queues.len())?;
+            Some(far).filter(|&(_, task)| self.has_room(kernel, llc, task, 0))?
+        };
+        let running = kernel.cpus[from].running;
+        if let Some(running) = running {
+            kernel.account(from);
+            self.charge(kernel, running);
+        }
+        self.leave(from, task, running);
+        self.queues[from].waiting.retain(|&waiting| waiting != task);
+        self.place(kernel, cpu, task);
+        Some(task)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_succeeds_rarely_tries_rarely_unless_it_is_rarely_idle() {
+        let share_after = |every_ns: Ns, succeeds_in: u64| {
+            let mut tries = Tries::FIRST;
+            let mut dice = Dice::new(1, 1);
+            for call in 0..20 * CALLS {
+                let now = call * every_ns;
+                if let Some(weight) = tries.draw(now, &mut dice) {
+                    let succeeds = dice.one_in(succeeds_in);
+                    tries.count(now, if succeeds { weight } else { 0 });
+                }
+            }
+            tries.share
+        };
+        // Ten thousand times a second, with one success in eight or always.
+        let rare = share_after(100_000, 8);
+        assert!((100..200).contains(&rare), "{rare}");
+        assert!(share_after(100_000, 1) > 900);
+        // A hundred times a second: 512 calls take 5 s.
+        assert_eq!(share_after(10_000_000, 8), CALLS);
+    }
+}

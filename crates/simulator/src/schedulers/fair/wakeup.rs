@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Where who wakes up goes: where it ran, or to an idle CPU, which is looked for the less the busier all are (SIS_UTIL).
+
+use std::cmp::Reverse;
+
+use super::Fair;
+use super::utilization::Utilization;
+use crate::domains::Domains;
+use crate::idle::Idle;
+use crate::kernel::{CpuIndex, Kernel, TaskIndex};
+
+/// `imbalance_pct` of a domain of one last-level cache.
+const IMBALANCE: f64 = 1.17;
+
+/// How hard idle CPUs are looked for.
+#[derive(Clone, Debug)]
+pub(super) struct IdleScan {
+    /// How much each CPU has run of late.
+    utilizations: Vec<Utilization>,
+    /// For each last-level cache, at how many CPUs behind it one looks for an idle one (`nr_idle_scan`).
+    nr: Vec<usize>,
+    /// For each task, the CPU before the one that it ran on last (`recent_used_cpu`).
+    recent: Vec<CpuIndex>,
+}
+
+impl IdleScan {
+    pub(super) fn new(domains: &Domains, nr_cpus: usize) -> Self {
+        Self {
+            utilizations: vec![Utilization::default(); nr_cpus],
+            nr: (0..domains.nr_llcs())
+                .map(|llc| domains.cpus_of(llc).len())
+                .collect(),
+            recent: Vec::new(),
+        }
+    }
+
+    pub(super) fn enable(&mut self, cpu: CpuIndex) {
+        self.recent.push(cpu);
+    }
+
+    /// How much of its time this CPU has run of late, 0 to 1.
+    pub(super) fn utilization(&mut self, kernel: &Kernel, cpu: CpuIndex) -> f64 {
+        let busy = kernel.now - kernel.cpus[cpu].idled_until(kernel.now);
+        self.utilizations[cpu].update(kernel.now, busy);
+        self.utilizations[cpu].share()
+    }
+
+    /// `update_idle_cpu_scan()`, whenever the domain is balanced: fewer with the square of the utilization, and none where
+    /// CPUs run for more than 0.85 of their time.
+    pub(super) fn update(&mut self, kernel: &Kernel, llc: usize) {
+        let cpus = kernel.domains.cpus_of(llc);
+        let sum: f64 = cpus.iter().map(|&cpu| self.utilization(kernel, cpu)).sum();
+        let busy = IMBALANCE * sum / cpus.len() as f64;
+        self.nr[llc] = ((1.0 - busy * busy).max(0.0) * cpus.len() as f64) as usize;
+    }
+}
+
+impl Fair {
+    /// `select_idle_sibling()`: the CPU that it ran on if that is idle, even beside a busy sibling; else the one before that;
+    /// else one of an idle core behind the same cache (`select_idle_core()`); else the sibling (`select_idle_smt()`), or one of
+    /// those that are looked at. One that has just begun goes to the cache with the most idle CPUs, and there to an idle core
+    /// first (`sched_balance_find_dst_group()`).
+    pub(super) fn select_idle(
+        &mut self,
+        kernel: &mut Kernel,
+        task: TaskIndex,
+        prev: CpuIndex,
+    ) -> Option<CpuIndex> {
+        if kernel.tasks[task].ran == 0 {
+            return select_idlest(kernel, task, prev);
+        }
+        let recent = std::mem::replace(&mut self.idle_scan.recent[task], prev);
+        let llc = kernel.domains.llc_of(prev);
+        for cpu in [prev, recent] {
+            if kernel.domains.llc_of(cpu) == llc && kernel.may_run(task, cpu) && kernel.claim_idle(cpu) {
+                return Some(cpu);
+            }
+        }
+        if kernel.knows_cores()
+            && let Some(whole) = kernel.claim_in_llc(task, llc, Idle::claim_whole_in)
+        {
+            return Some(whole);
+        }
+        self.scan(kernel, task, prev)
+    }
+
+    /// `select_idle_cpu()`: the first idle one of so many from the next on.
+    fn scan(&mut self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
+        if kernel.knows_cores() {
+            let core = kernel.core_of(prev).to_vec();
+            let sibling = |&cpu: &CpuIndex| kernel.may_run(task, cpu) && kernel.claim_idle(cpu);
+            if let Some(sibling) = core.into_iter().find(sibling) {
+                return Some(sibling);
+            }
+        }
+        let llc = kernel.domains.llc_of(prev);
+        let cpus = kernel.domains.cpus_of(llc);
+        let next = cpus.partition_point(|&cpu| cpu <= prev);
+        let ring = cpus[next..].iter().chain(&cpus[..next]).copied();
+        let mut looked_at = ring
+            .filter(|&cpu| kernel.may_run(task, cpu))
+            .take(self.idle_scan.nr[llc]);
+        let found = looked_at.find(|&cpu| kernel.is_idle(cpu))?;
+        kernel.claim_idle(found).then_some(found)
+    }
+}
+
+fn select_idlest(kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
+    let llc = kernel.domains.llc_of(prev);
+    let nr_idle = |llc: usize| {
+        let cpus = kernel.domains.cpus_of(llc).iter();
+        cpus.filter(|&&cpu| kernel.is_idle(cpu) && kernel.may_run(task, cpu))
+            .count()
+    };
+    let own = (nr_idle(llc), true, Reverse(llc));
+    let others = (0..kernel.domains.nr_llcs()).map(|other| (nr_idle(other), other == llc, Reverse(other)));
+    let (.., Reverse(idlest)) = others.fold(own, Ord::max);
+    if idlest != llc {
+        return kernel.claim_in_llc(task, idlest, Idle::claim_any_in);
+    }
+    kernel.select_idle(task, prev)
+}
