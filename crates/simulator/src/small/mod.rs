@@ -27,6 +27,8 @@ const LLC_BYTES: u64 = 1 << 20;
 const ALTERNATION_NS: Ns = 4_000 * MS;
 /// A turn (`TW_ALTERNATION_TURN_NS`).
 const TURN_NS: Ns = 300 * MS;
+/// With times that bound a wait divided by 16, as they are in all worlds that are long enough for this to show.
+const WAIT_BOUND_NS: Ns = 200 * MS;
 /// The most tasks at the start; storms bring more.
 const MAX_TASKS: u64 = 8;
 
@@ -61,6 +63,7 @@ impl SmallWorld {
         let mut dice = Dice::new(seed, number);
         let mut world = Self::draw_plain(&mut dice, schedulers);
         world.draw_sharing(&mut dice);
+        world.draw_faults_left_out(&mut dice);
         world
     }
 
@@ -113,6 +116,29 @@ impl SmallWorld {
                 accesses_per_us: [0, 2, 20][dice.below(3) as usize],
                 is_shared: dice.one_in(2),
             };
+        }
+    }
+
+    /// Every kind of fault is in every world, and strikes before all is well; lost samples where there are counters.
+    fn draw_faults_left_out(&mut self, dice: &mut Dice) {
+        let uses_memory = self.programs.iter().any(SmallProgram::uses_memory);
+        let faults = &mut self.faults;
+        for late in [&mut faults.late_kick_ns, &mut faults.timer_jitter_ns] {
+            if *late == 0 {
+                *late = 1_000 << dice.below(8);
+            }
+        }
+        if faults.lost_sample_in == 0 && uses_memory {
+            faults.lost_sample_in = 1 + dice.below(4);
+        }
+        let soon = faults.until_ns / 3;
+        for every in [
+            &mut faults.speed_every_ns,
+            &mut faults.hotplug_every_ns,
+            &mut faults.affinity_every_ns,
+            &mut faults.storm_every_ns,
+        ] {
+            *every = soon.min(*every);
         }
     }
 
@@ -206,7 +232,7 @@ impl SmallWorld {
     }
 
     /// No CPU is idle for longer than the slowest look of any scheduler (a tick, or the timer's 4 ms), and what delays
-    /// that; nobody waits for longer than three quarters of a long world, and for a turn of each program beside.
+    /// that; nobody waits for longer than 200 ms of a long world, and for a turn of each program beside.
     fn checker(&self) -> Checker {
         let late = self.faults.late_kick_ns + self.faults.timer_jitter_ns;
         Checker {
@@ -217,9 +243,9 @@ impl SmallWorld {
             },
             wait_bound: match self.scheduler.serves_all_soon() {
                 true if self.flags.alternate != AlternateBy::Off => {
-                    375 * MS + self.programs.len() as Ns * TURN_NS
+                    WAIT_BOUND_NS + self.programs.len() as Ns * TURN_NS
                 }
-                true => 375 * MS,
+                true => WAIT_BOUND_NS,
                 false => Ns::MAX,
             },
         }
