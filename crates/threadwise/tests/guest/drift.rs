@@ -82,25 +82,29 @@ fn table(simulated: &[Outcome], lab: &[Outcome]) -> String {
     lines.join("\n")
 }
 
-/// Where simulation and lab are further apart than they may be, or rank schedulers otherwise where both are sure: work by `of`
-/// and fairness by 0.03 beyond the lab's own interval, and by no more than 2 % more and 0.08 whatever that is, or 0.12 where two
-/// parallel programs take turns of 75 ms, of which few fit into a run. A simulated gain of less than 0.2 %, that of a cheaper
-/// tick, ranks nobody.
-fn differences(simulated: &[Outcome], lab: &[Outcome], of: f64) -> Vec<String> {
+/// By how much work may differ, and fairness, beside the lab's interval.
+const OF: f64 = 0.03;
+const OF_FAIRNESS: f64 = 0.03;
+
+/// Where simulation and lab are further apart than they may be beyond the lab's own interval, or rank schedulers otherwise
+/// where both are sure. Whatever the interval is, work differs by no more than half as much again, and fairness by twice as
+/// much, or 0.1 where two parallel programs take turns of 75 ms, of which few fit into a run. What gets less than 1 % more done
+/// is not ahead.
+fn differences(simulated: &[Outcome], lab: &[Outcome]) -> Vec<String> {
     assert_eq!(simulated.len(), lab.len());
     let differ = |simulated: &Outcome, lab: &Outcome| {
         assert_eq!(simulated.what, lab.what);
         assert_eq!(simulated.fairness.is_some(), lab.fairness.is_some());
         let fairness = simulated.fairness.zip(lab.fairness);
         let over_first = simulated.over_first.zip(lab.over_first);
-        let (of, most) = (of * lab.total.mean, (of + 0.02) * lab.total.mean);
-        lab.total.is_apart(simulated.total.mean, of, most)
+        let of = OF * lab.total.mean;
+        lab.total.is_apart(simulated.total.mean, of, 1.5 * of)
             || fairness.is_some_and(|(simulated, ours)| {
-                let most = if lab.takes_turns() { 0.12 } else { 0.08 };
-                ours.is_apart(simulated.mean, 0.03, most)
+                let most = if lab.takes_turns() { 0.1 } else { 2.0 * OF_FAIRNESS };
+                ours.is_apart(simulated.mean, OF_FAIRNESS, most)
             })
             || over_first.is_some_and(|(simulated, lab)| {
-                (simulated.0 > 1.002 && lab.1 < 1.0) || (simulated.1 < 0.998 && lab.0 > 1.0)
+                (simulated.0 > 1.01 && lab.1 < 0.99) || (simulated.1 < 0.99 && lab.0 > 1.01)
             })
     };
     simulated
@@ -143,24 +147,24 @@ fn in_the_lab_and_simulated(experiment: &Experiment, rounds: &str) -> [Vec<Outco
 
 /// Both say the same, and it would be noticed if all were 6 % faster in the simulation, or fairer by 0.1. What three rounds say
 /// against it, twice as many others have to repeat: of 36 figures one is out by chance now and then, and again hardly ever.
-fn assert_same(experiment: &Experiment, of: f64, leave_out: impl Fn(&mut Outcome)) -> [Vec<Outcome>; 2] {
+fn assert_same(experiment: &Experiment, leave_out: impl Fn(&mut Vec<Outcome>)) -> [Vec<Outcome>; 2] {
     let look = |rounds| {
         let mut both = in_the_lab_and_simulated(experiment, rounds);
-        both.iter_mut().flatten().for_each(&leave_out);
+        both.iter_mut().for_each(&leave_out);
         both
     };
     let rounds = std::env::var("THREADWISE_DRIFT_ROUNDS");
     let [mut lab, mut simulated] = look(rounds.as_deref().unwrap_or("3"));
-    let found = differences(&simulated, &lab, of);
+    let found = differences(&simulated, &lab);
     if !found.is_empty() && rounds.is_err() {
         note(&format!("done again in six rounds, because in three {found:#?}"));
         [lab, simulated] = look("6");
     }
     println!("{}", table(&simulated, &lab));
-    assert_eq!(differences(&simulated, &lab, of), [""; 0]);
+    assert_eq!(differences(&simulated, &lab), [""; 0]);
     let mut is_noticed = |change: &dyn Fn(&mut Outcome, f64)| {
         simulated.iter_mut().for_each(|outcome| change(outcome, 1.0));
-        let differences = differences(&simulated, &lab, of);
+        let differences = differences(&simulated, &lab);
         simulated.iter_mut().for_each(|outcome| change(outcome, -1.0));
         !differences.is_empty()
     };
@@ -195,14 +199,12 @@ fn both(machine: &str, schedulers: &str) -> Experiment {
     ))
 }
 
-/// By how much work may differ, beside the interval.
-const OF: f64 = 0.03;
 const KERNEL: &str = "[[scheduler]]\nname = 'kernel'\n";
 const OURS: &str = "[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise']\n";
 
 #[test]
 fn the_simulator_says_what_the_lab_shows_on_equal_cores() {
-    let [lab, simulated] = assert_same(&both("smp-8", &[KERNEL, OURS].concat()), OF, |_| ());
+    let [lab, simulated] = assert_same(&both("smp-8", &[KERNEL, OURS].concat()), |_| ());
     // A simulator that takes one scheduler for the other would be noticed.
     let mut exchanged = simulated;
     for pair in exchanged.chunks_exact_mut(2) {
@@ -210,20 +212,25 @@ fn the_simulator_says_what_the_lab_shows_on_equal_cores() {
         pair[0].total = pair[1].total;
         pair[1].total = total;
     }
-    assert_ne!(differences(&exchanged, &lab, OF), [""; 0]);
+    assert_ne!(differences(&exchanged, &lab), [""; 0]);
 }
 
 #[test]
 #[ignore = "long: make test FULL=1"]
 fn the_simulator_says_what_the_lab_shows_on_unequal_cores() {
-    // Under the kernel's scheduler chance decides who is on the fast CPU, for as long as the run.
     let told = "[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise', '--machine', 'amp-8']\n";
-    // A serial program beside eight other threads has 0.92 of the fast CPU in the lab on some days and 0.95 on others, with the same
-    // scheduler; why is not known. And 1:1 alone had 306.0, 303.4 and 299.5 thousand units a second on three days, where a run's own
-    // interval is 0.2 to 0.6 %: the last two versions in one boot of the last day had 299.5 and 298.6.
-    assert_same(&both("amp-8", told), 0.05, |outcome| {
-        if outcome.what == "[\"parallel\",\"serial\"] under \"threadwise\"" {
-            assert!(outcome.fairness.take().is_some());
+    assert_same(&both("amp-8", &[KERNEL, told].concat()), |outcomes| {
+        // Under the kernel's scheduler the serial program of this pair is on a slow CPU, or on the fast one, for as long as
+        // the run: by chance.
+        let pair = "[\"parallel\",\"serial\"]";
+        let nr = outcomes.len();
+        outcomes.retain(|outcome| outcome.what != format!("{pair} under \"kernel\""));
+        assert_eq!(outcomes.len(), nr - 1);
+        for outcome in outcomes
+            .iter_mut()
+            .filter(|outcome| outcome.what.starts_with(pair))
+        {
+            outcome.over_first = None;
         }
     });
 }
@@ -231,10 +238,5 @@ fn the_simulator_says_what_the_lab_shows_on_unequal_cores() {
 #[test]
 #[ignore = "long: make test FULL=1"]
 fn the_simulator_says_what_the_lab_shows_on_shared_cores() {
-    // A serial program beside eight other threads is 0.04 fairer under the kernel's scheduler in the lab; why is not known.
-    assert_same(&both("smt-8", &[KERNEL, OURS].concat()), OF, |outcome| {
-        if outcome.what == "[\"parallel\",\"serial\"] under \"kernel\"" {
-            assert!(outcome.fairness.take().is_some());
-        }
-    });
+    assert_same(&both("smt-8", &[KERNEL, OURS].concat()), |_| ());
 }
