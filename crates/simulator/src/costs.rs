@@ -78,11 +78,13 @@ impl Costs {
 
     /// The same under ours: what fits nine threads on eight CPUs with slices of 1, 4 and 20 ms and rotation each 0.25, 0.5, 1,
     /// 4 and 8 ms, six runs within 1 %. The timer's are those of a look at eight CPUs. Where one of the CPUs is faster
-    /// (amp-8; four runs of 9 and 16 threads within 5 %) what switches looks for a CPU twice and asks others for theirs.
+    /// (amp-8; four runs of 9 and 16 threads within 5 %) what switches looks for a CPU twice and asks others for theirs; a
+    /// serial thread that is alone on the fast one takes 6,940 for a tick and a look at who could come from a slower one.
     pub fn of_lab_with_ours(mips: u32, cores_differ: bool) -> Self {
         let instructions = |n: u64| n * 1000 / u64::from(mips.max(1));
         Self {
             switch_ns: instructions(if cores_differ { 11_000 } else { 5_500 }),
+            keep_ns: instructions(if cores_differ { 4_600 } else { 3_300 }),
             tick_ns: instructions(2_300),
             ..Self::of_lab(mips)
         }
