@@ -311,6 +311,9 @@ impl Experiment {
             )),
         };
         within("seconds", self.seconds, 0.1..=600.0)?;
+        for (key, mips) in [("mips", self.mips), ("lab_mips", self.lab_mips)] {
+            mips.map_or(Ok(()), |mips| within(key, f64::from(mips), 1.0..=100_000.0))?;
+        }
         if let Some(one_in) = self.caches {
             CacheModel::of_one_in(one_in).map_err(|what| Wrong::new(&[Step::Key("caches")], what))?;
         }
@@ -630,6 +633,10 @@ mod tests {
             (
                 ("machine = \"smp-8\"", "machine = \"smp-8\"\nrounds = 0"),
                 "line 5: rounds = 0",
+            ),
+            (
+                ("machine = \"smp-8\"", "machine = \"smp-8\"\nmips = 0"),
+                "line 5: mips = 0",
             ),
             (("runs = [[\"A\"], [\"B\"]]", "runs = [[\"C\"]]"), "\"C\""),
             (

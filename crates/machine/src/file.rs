@@ -117,8 +117,13 @@ fn parse(text: &str, place: &str) -> Result<Machine, Error> {
         fail(place, line_of(text, span.start), Some(key), problem)
     };
     let file: File = toml::from_str(text).map_err(|error| {
-        let line = error.span().map_or(1, |span| line_of(text, span.start));
-        fail(place, line, None, error.message().to_string())
+        let start = error.span().map_or(0, |span| span.start);
+        fail(
+            place,
+            line_of(text, start),
+            key_at(text, start),
+            error.message().to_string(),
+        )
     })?;
     if file.name.get_ref().trim().is_empty() {
         return Err(at(
@@ -234,6 +239,14 @@ fn fail(place: &str, line: usize, key: Option<&str>, problem: String) -> Error {
     }
 }
 
+/// The key of the line with this byte offset, if it has one.
+fn key_at(text: &str, offset: usize) -> Option<&str> {
+    let nth = line_of(text, offset) - 1;
+    let (key, _) = text.lines().nth(nth)?.split_once('=')?;
+    let is_key = |c: char| c.is_ascii_alphanumeric() || "_-.\"' ".contains(c);
+    Some(key.trim()).filter(|key| !key.is_empty() && key.chars().all(is_key))
+}
+
 /// The line, from 1, of a byte offset.
 fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
@@ -303,6 +316,16 @@ mod tests {
         );
         refuse(
             "= 512",
+            "= \"x\"",
+            "m.toml:9: capacity: invalid type: string \"x\"",
+        );
+        refuse(
+            "mips = 100",
+            "mips = -1",
+            "m.toml:11: mips: invalid value: integer `-1`",
+        );
+        refuse(
+            "= 512",
             "= 0",
             "m.toml:9: capacity[1].capacity: 0 is not within 1 and 1024",
         );
@@ -329,10 +352,14 @@ mod tests {
         );
         refuse("\"m\"", "\"m\\u001b\"", "m.toml:1: name: it must be one line");
         refuse("\"d\"", "\"d\\nd\"", "m.toml:2: description: it must be one line");
-        refuse("mips", "mops", "m.toml:11: unknown field `mops`");
+        refuse("mips", "mops", "m.toml:11: mops: unknown field `mops`");
         refuse("= 512", "= -1", "m.toml:9: ");
         refuse("= 512", "= ", "m.toml:9: ");
-        refuse("topology", "topologie", "m.toml:3: unknown field `topologie`");
+        refuse(
+            "topology",
+            "topologie",
+            "m.toml:3: topologie: unknown field `topologie`",
+        );
     }
 
     #[test]

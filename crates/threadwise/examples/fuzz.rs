@@ -162,6 +162,17 @@ fn by<T, E: std::fmt::Display>(result: Result<T, E>) -> Outcome {
     }
 }
 
+/// The same, where the first number behind these words is the line. What a file lacks stands nowhere.
+fn by_line<T, E: std::fmt::Display>(result: Result<T, E>, input: &str, words: &str) -> Outcome {
+    let message = match by(result) {
+        Outcome::Refused(message) if !message.contains("at least one [[scheduler]]") => message,
+        other => return other,
+    };
+    let behind = message.split_once(words).map_or("", |(_, behind)| behind);
+    let digits: String = behind.chars().take_while(char::is_ascii_digit).collect();
+    refused(digits.parse().unwrap_or(0), input, message)
+}
+
 fn read(target: Target, input: &str) -> Outcome {
     match target {
         Target::Rtapp => match rtapp::File::parse(input) {
@@ -172,9 +183,13 @@ fn read(target: Target, input: &str) -> Outcome {
             Ok(_) => Outcome::Read,
             Err(error) => refused(error.line, input, error.what),
         },
-        Target::Machine => by(Machine::from_toml(input, "fuzz.toml")),
+        Target::Machine => by_line(Machine::from_toml(input, "fuzz.toml"), input, "fuzz.toml:"),
         Target::Synthetic => by(Machine::from_synthetic(input)),
-        Target::Experiment => by(Experiment::from_toml(input, Path::new("fuzz.toml"))),
+        Target::Experiment => by_line(
+            Experiment::from_toml(input, Path::new("fuzz.toml")),
+            input,
+            "line ",
+        ),
         Target::Ratio => by(input.parse::<Ratio>()),
     }
 }

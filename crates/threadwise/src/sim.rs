@@ -436,7 +436,8 @@ fn timelines(
 
 /// The experiment's machine and rate, if all of it can be simulated.
 fn prepare(experiment: &Experiment) -> Result<(Machine, u32)> {
-    let machine = Machine::load(&experiment.machine)?;
+    let machine =
+        Machine::load(&experiment.machine).with_context(|| format!("machine = {:?}", experiment.machine))?;
     let mips = experiment.mips.or(machine.lab().map(|lab| lab.mips)).with_context(|| {
         format!(
             "machine {} has no rate; add mips = 60 to the experiment, or [lab] mips = 60 to the machine's file",

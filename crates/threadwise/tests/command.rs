@@ -661,6 +661,7 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     for (what, said) in [
         ("machine = 'smp-8'\nmips = 0", "mips = 0"),
+        ("machine = 'smp-9'\nmips = 60", "\"smp-9\" is no machine"),
         (
             "machine = 'smp-8'\nmips = 60\n[[scheduler]]\nname = 'fifo'",
             "fifo",
