@@ -18,7 +18,7 @@ const RATE_SHIFT: u32 = 22;
 const HOT_NS: Ns = 500_000;
 
 /// `task_hot()`.
-pub(super) fn is_hot(kernel: &Kernel, task: TaskIndex) -> bool {
+fn is_hot(kernel: &Kernel, task: TaskIndex) -> bool {
     kernel.now < kernel.tasks[task].exec_start + HOT_NS
 }
 
@@ -70,6 +70,8 @@ pub(super) struct Newidle {
     tries: Vec<[Tries; 2]>,
     /// Whether a CPU was asked to balance while it is idle, which it does in any case.
     is_asked: Vec<bool>,
+    /// How often it was asked in vain, without a break.
+    nr_failed: Vec<u32>,
     dice: Dice,
 }
 
@@ -78,6 +80,7 @@ impl Newidle {
         Self {
             tries: vec![[Tries::FIRST; 2]; nr_cpus],
             is_asked: vec![false; nr_cpus],
+            nr_failed: vec![0; nr_cpus],
             dice: Dice::new(1, 0),
         }
     }
@@ -94,12 +97,14 @@ impl Fair {
         kernel: &Kernel,
         cpu: CpuIndex,
         among: impl Iterator<Item = CpuIndex>,
+        leaves_hot: bool,
     ) -> Option<(CpuIndex, TaskIndex)> {
         among
             .filter(|&other| other != cpu && kernel.cpus[other].running.is_some())
             .filter_map(|other| {
                 let waiting = &self.queues[other].waiting;
-                let may_come = |&task: &TaskIndex| kernel.may_run(task, cpu) && !is_hot(kernel, task);
+                let may_come =
+                    |&task: &TaskIndex| kernel.may_run(task, cpu) && !(leaves_hot && is_hot(kernel, task));
                 let movable = waiting.iter().copied().find(may_come)?;
                 Some((waiting.len(), Reverse(other), movable))
             })
@@ -116,23 +121,38 @@ impl Fair {
         let nr_domains = if kernel.domains.nr_llcs() > 1 { 2 } else { 1 };
         (0..nr_domains).find_map(|domain| {
             if is_asked {
-                return self.pull(kernel, cpu, domain);
+                return self.pull_when_asked(kernel, cpu, domain);
             }
             let newidle = &mut self.newidle;
             let weight = newidle.tries[cpu][domain].draw(kernel.now, &mut newidle.dice)?;
-            let taken = self.pull(kernel, cpu, domain);
+            let taken = self.pull(kernel, cpu, domain, true);
             let nr_successes = if taken.is_some() { weight } else { 0 };
             self.newidle.tries[cpu][domain].count(kernel.now, nr_successes);
             taken
         })
     }
 
-    fn pull(&mut self, kernel: &mut Kernel, cpu: CpuIndex, domain: usize) -> Option<TaskIndex> {
+    /// Who tried in vain more than `cache_nice_tries`, once, takes any.
+    fn pull_when_asked(&mut self, kernel: &mut Kernel, cpu: CpuIndex, domain: usize) -> Option<TaskIndex> {
+        let nr_failed = self.newidle.nr_failed[cpu];
+        let taken = self.pull(kernel, cpu, domain, nr_failed < 2);
+        self.newidle.nr_failed[cpu] = if taken.is_some() { 0 } else { nr_failed + 1 };
+        taken
+    }
+
+    fn pull(
+        &mut self,
+        kernel: &mut Kernel,
+        cpu: CpuIndex,
+        domain: usize,
+        leaves_hot: bool,
+    ) -> Option<TaskIndex> {
         let llc = kernel.domains.llc_of(cpu);
         let (from, task) = if domain == 0 {
-            self.busiest(kernel, cpu, kernel.domains.cpus_of(llc).iter().copied())?
+            let near = kernel.domains.cpus_of(llc).iter().copied();
+            self.busiest(kernel, cpu, near, leaves_hot)?
         } else {
-            let far = self.busiest(kernel, cpu, 0..self.queues.len())?;
+            let far = self.busiest(kernel, cpu, 0..self.queues.len(), leaves_hot)?;
             Some(far).filter(|&(_, task)| self.has_room(kernel, llc, task, 0))?
         };
         let running = kernel.cpus[from].running;
