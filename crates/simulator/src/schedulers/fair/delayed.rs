@@ -7,7 +7,12 @@ use crate::kernel::{CpuIndex, Kernel, TaskIndex};
 
 impl Fair {
     /// `dequeue_entity()`: whether who goes to sleep on this CPU is in its queue from here on.
-    pub(super) fn is_delayed(&mut self, cpu: CpuIndex, task: TaskIndex, running: Option<TaskIndex>) -> bool {
+    pub(super) fn delay_dequeue(
+        &mut self,
+        cpu: CpuIndex,
+        task: TaskIndex,
+        running: Option<TaskIndex>,
+    ) -> bool {
         let others = running.filter(|&running| running != task);
         self.queues[cpu].delayed.push(task);
         let is_eligible = self
@@ -50,7 +55,7 @@ impl Fair {
 
     /// `requeue_delayed_entity()`: whether who comes to this queue was in it all the time. If it has become eligible
     /// meanwhile, that counts for nothing.
-    pub(super) fn is_back(&mut self, kernel: &Kernel, cpu: CpuIndex, task: TaskIndex) -> bool {
+    pub(super) fn requeue_delayed(&mut self, kernel: &Kernel, cpu: CpuIndex, task: TaskIndex) -> bool {
         if !self.entities[task].is_delayed {
             return false;
         }

@@ -223,7 +223,7 @@ impl Scheduler for Fair {
             kernel.account(cpu);
             self.charge(kernel, running);
         }
-        if !self.is_back(kernel, cpu, task) {
+        if !self.requeue_delayed(kernel, cpu, task) {
             self.place(kernel, cpu, task);
         }
         self.queues[cpu].waiting.push(task);
@@ -269,7 +269,7 @@ impl Scheduler for Fair {
         let cpu = kernel.tasks[task].cpu;
         let running = kernel.cpus[cpu].running;
         self.charge(kernel, task);
-        if sleeps && self.is_delayed(cpu, task, running) {
+        if sleeps && self.delay_dequeue(cpu, task, running) {
             return;
         }
         // It counts among those that it leaves.

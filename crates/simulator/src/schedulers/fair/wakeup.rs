@@ -50,9 +50,14 @@ impl IdleScan {
     pub(super) fn update(&mut self, kernel: &Kernel, llc: usize) {
         let cpus = kernel.domains.cpus_of(llc);
         let sum: f64 = cpus.iter().map(|&cpu| self.utilization(kernel, cpu)).sum();
-        let busy = IMBALANCE * sum / cpus.len() as f64;
-        self.nr[llc] = ((1.0 - busy * busy).max(0.0) * cpus.len() as f64) as usize;
+        self.nr[llc] = nr_to_look_at(sum / cpus.len() as f64, cpus.len());
     }
+}
+
+/// At how many of so many CPUs with this mean utilization.
+fn nr_to_look_at(utilization: f64, nr_cpus: usize) -> usize {
+    let busy = IMBALANCE * utilization;
+    ((1.0 - busy * busy).max(0.0) * nr_cpus as f64) as usize
 }
 
 impl Fair {
@@ -119,4 +124,15 @@ fn select_idlest(kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option
         return kernel.claim_in_llc(task, idlest, Idle::claim_any_in);
     }
     kernel.select_idle(task, prev)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busier_cpus_are_the_fewer_are_looked_at() {
+        let of = |utilization| nr_to_look_at(utilization, 8);
+        assert_eq!([0.0, 0.5, 0.75, 0.86, 1.0].map(of), [8, 5, 1, 0, 0]);
+    }
 }
