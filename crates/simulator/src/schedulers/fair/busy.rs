@@ -194,13 +194,7 @@ impl Fair {
 
     /// Takes a waiting task over from another CPU's queue.
     fn take(&mut self, kernel: &mut Kernel, from: CpuIndex, to: CpuIndex, task: TaskIndex) {
-        let running = kernel.cpus[from].running;
-        if let Some(running) = running {
-            kernel.account(from);
-            self.charge(kernel, running);
-        }
-        self.leave(from, task, running);
-        self.queues[from].waiting.retain(|&waiting| waiting != task);
+        self.detach(kernel, from, task);
         self.place(kernel, to, task);
         kernel.tasks[task].cpu = to;
         self.queues[to].waiting.push(task);

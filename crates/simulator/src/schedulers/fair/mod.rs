@@ -146,6 +146,17 @@ impl Fair {
         self.queues[cpu].floor = mean;
     }
 
+    /// `detach_task()`: a task that waits leaves its queue for another CPU's.
+    fn detach(&mut self, kernel: &mut Kernel, from: CpuIndex, task: TaskIndex) {
+        let running = kernel.cpus[from].running;
+        if let Some(running) = running {
+            kernel.account(from);
+            self.charge(kernel, running);
+        }
+        self.leave(from, task, running);
+        self.queues[from].waiting.retain(|&waiting| waiting != task);
+    }
+
     /// `pick_eevdf()`: of those that are eligible, not ahead of the mean, the one with the earliest deadline. It may sleep.
     fn earliest(&self, kernel: &Kernel, cpu: CpuIndex, running: Option<TaskIndex>) -> Option<TaskIndex> {
         let mean = self.mean(cpu, running)?;

@@ -155,13 +155,7 @@ impl Fair {
             let far = self.busiest(kernel, cpu, 0..self.queues.len(), leaves_hot)?;
             Some(far).filter(|&(_, task)| self.has_room(kernel, llc, task, 0))?
         };
-        let running = kernel.cpus[from].running;
-        if let Some(running) = running {
-            kernel.account(from);
-            self.charge(kernel, running);
-        }
-        self.leave(from, task, running);
-        self.queues[from].waiting.retain(|&waiting| waiting != task);
+        self.detach(kernel, from, task);
         self.place(kernel, cpu, task);
         Some(task)
     }
