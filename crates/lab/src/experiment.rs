@@ -121,6 +121,9 @@ pub struct Program {
     /// performance is the work of its threads; or
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtapp: Option<PathBuf>,
+    /// a program of stages, for simulations only; or
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages: Option<Stages>,
     /// any command, whose performance is one over the time that it takes. In its arguments `{cpus}` is the machine's
     /// number of CPUs, `{seconds}` the experiment's seconds, `{seed}` a seed of its own in each round, and `{start}` the
     /// time of CLOCK_MONOTONIC, in ns, at which the programs of a run begin.
@@ -163,6 +166,20 @@ pub struct Synthetic {
     pub memory: Option<Memory>,
 }
 
+/// A program in each of whose stages some of its threads work, any number from one to all as likely as any other, and after
+/// each of which all meet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stages {
+    /// Mean length of a stage, in work units of each thread that works.
+    pub phase_units: u64,
+    /// Threads; default: as many as the machine has CPUs.
+    pub threads: Option<u32>,
+    /// How lengths scatter, as those of [`Synthetic`] do.
+    #[serde(default)]
+    pub distribution: Distribution,
+}
+
 /// How threads use memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -199,6 +216,8 @@ impl Memory {
 
 /// The most that `bench synthetic --accesses` takes.
 const MOST_ACCESSES: u64 = 1_000_000;
+
+const RUNS: Step = Step::Key("runs");
 
 /// Which of them, from 0, is equal to one before it.
 fn repeated<T: Ord>(all: impl Iterator<Item = T>) -> Option<usize> {
@@ -251,10 +270,14 @@ impl Experiment {
             message,
         };
         let mut experiment: Self = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
-        if experiment.runs.is_empty() {
+        let has_runs = !experiment.runs.is_empty();
+        if !has_runs {
             experiment.runs = experiment.default_runs();
         }
-        experiment.check().map_err(|error| wrong(error.in_file(text)))?;
+        experiment.check().map_err(|error| match has_runs {
+            true => wrong(error.in_file(text)),
+            false => wrong(error.of_default(RUNS, Step::Key("program")).in_file(text)),
+        })?;
         Ok(experiment)
     }
 
@@ -282,7 +305,7 @@ impl Experiment {
             program.check(nth)?;
         }
         for (nth, run) in self.runs.iter().enumerate() {
-            let wrong = |what: String| Wrong::new(&[Step::Key("runs"), Step::Nth(nth)], what);
+            let wrong = |what: String| Wrong::new(&[RUNS, Step::Nth(nth)], what);
             let is_known = |name: &&String| self.programs.iter().any(|program| program.name == **name);
             if let Some(name) = run.iter().find(|name| !is_known(name)) {
                 return Err(wrong(format!("runs names {name:?}, which is no program")));
@@ -290,10 +313,7 @@ impl Experiment {
             self.check_run(run).map_err(wrong)?;
         }
         match repeated(self.runs.iter()) {
-            Some(nth) => Err(Wrong::new(
-                &[Step::Key("runs"), Step::Nth(nth)],
-                "runs has the same run twice",
-            )),
+            Some(nth) => Err(Wrong::new(&[RUNS, Step::Nth(nth)], "runs has the same run twice")),
             None => Ok(()),
         }
     }
@@ -370,8 +390,8 @@ impl Experiment {
             )),
             [first, others @ ..] if others.iter().all(|other| first.adds_up_with(other)) => Ok(()),
             _ => Err(format!(
-                "run {run:?}: only synthetic programs can run together, or one program with a figure: their work can be \
-                 added up. Use two_orders for others"
+                "run {run:?}: only synthetic programs can run together, or those of stages, or one program with a figure: \
+                 their work can be added up. Use two_orders for others"
             )),
         }
     }
@@ -392,7 +412,8 @@ impl Experiment {
 
     /// A program that only simulations run.
     pub fn simulated_program(&self) -> Option<&Program> {
-        self.programs.iter().find(|program| program.rtapp.is_some())
+        let is_simulated = |program: &&Program| program.rtapp.is_some() || program.stages.is_some();
+        self.programs.iter().find(is_simulated)
     }
 
     /// The program of this name, which a run has.
@@ -427,7 +448,12 @@ impl Program {
 
     /// Whether its performance is work a second, as it says itself.
     pub(crate) fn counts_work(&self) -> bool {
-        self.synthetic.is_some() || self.rtapp.is_some() || self.figure.is_some()
+        self.counts_units() || self.rtapp.is_some() || self.figure.is_some()
+    }
+
+    /// Whether its work is in the synthetic benchmark's units.
+    fn counts_units(&self) -> bool {
+        self.synthetic.is_some() || self.stages.is_some()
     }
 
     /// Whether it waits for a common start.
@@ -447,7 +473,7 @@ impl Program {
             (Some(figure), Some(of_other)) => {
                 figure == of_other && self.command.first() == other.command.first()
             }
-            _ => self.synthetic.is_some() && other.synthetic.is_some(),
+            _ => self.counts_units() && other.counts_units(),
         }
     }
 
@@ -461,16 +487,24 @@ impl Program {
         let kinds = [
             self.synthetic.is_some(),
             self.rtapp.is_some(),
+            self.stages.is_some(),
             !self.command.is_empty(),
         ];
         if kinds.iter().filter(|is_there| **is_there).count() != 1 {
             return Err(of_this(
                 &[],
-                String::from("it needs either synthetic or command, or rtapp"),
+                String::from("it needs either synthetic or command, or rtapp or stages"),
             ));
         }
         let synthetic = self.synthetic.as_ref().map_or(Ok(()), Synthetic::check);
-        synthetic.map_err(|what| of_this(&[Step::Key("synthetic")], what))
+        synthetic.map_err(|what| of_this(&[Step::Key("synthetic")], what))?;
+        match &self.stages {
+            Some(Stages { phase_units: 0, .. }) => Err(of_this(
+                &[Step::Key("stages"), Step::Key("phase_units")],
+                String::from("phase_units must be positive"),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Whether it is clear how its performance is read.
@@ -623,10 +657,13 @@ mod tests {
             "machine = \"smp-8\"\nruns = [[\"A\"], [\"B\"]]",
         );
         assert!(parse(&good).is_ok());
+        let together = parse(GOOD).unwrap_err();
+        let line = 1 + GOOD[..GOOD.find("[[program]]").unwrap()].matches('\n').count();
         assert!(
-            parse(GOOD)
-                .unwrap_err()
-                .contains("only synthetic programs can run together")
+            together.contains(&format!(
+                "line {line}: run [\"A\", \"B\"]: only synthetic programs can run together"
+            )) && together.contains("no runs of its own"),
+            "{together}"
         );
         for (change, expected) in [
             (("name = \"A\"", "name = \"B\""), "same name"),
@@ -714,7 +751,11 @@ mod tests {
             ),
             (
                 format!("{a}\nrtapp = \"a.json\""),
-                "either synthetic or command, or rtapp",
+                "either synthetic or command, or rtapp or stages",
+            ),
+            (
+                format!("{a}\nstages = {{ phase_units = 1 }}"),
+                "either synthetic or command, or rtapp or stages",
             ),
         ] {
             let error = commands("runs = [[\"A\"]]", &wrong, "command = [\"b\"]").unwrap_err();

@@ -35,6 +35,15 @@ impl Wrong {
         Self::new(&[], what)
     }
 
+    /// The same of a file without the key at which it is, whose default comes from what `source` has.
+    pub(crate) fn of_default(mut self, key: Step, source: Step) -> Self {
+        if let (Step::Key(name), Some(true)) = (key, self.at.first().map(|first| *first == key)) {
+            self.at = vec![source];
+            self.what += &format!("; the file has no {name} of its own");
+        }
+        self
+    }
+
     /// The same, with the line of the file with this text where it stands: that of the last key or element on the way that is
     /// there.
     pub(crate) fn in_file(&self, text: &str) -> String {

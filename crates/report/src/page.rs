@@ -222,7 +222,8 @@ fn what_was_run(run: &Shown) -> Result<Markup, Error> {
 }
 
 fn programs(run: &Shown) -> Markup {
-    let experiment = &run.record.measurement.experiment;
+    let measurement = &run.record.measurement;
+    let (experiment, nr_cpus) = (&measurement.experiment, measurement.nr_cpus as u32);
     html! {
         table {
             caption { "The programs. A synthetic one with ratio p:s does p parts of its work in parallel and s parts serially." }
@@ -233,13 +234,16 @@ fn programs(run: &Shown) -> Markup {
                         th scope="row" { (program.name) }
                         @if let Some(synthetic) = &program.synthetic {
                             td data-label="what" { "synthetic " (synthetic.ratio) }
-                            td data-label="threads" {
-                                @match synthetic.threads {
-                                    Some(threads) => (threads),
-                                    None => (run.record.measurement.nr_cpus),
-                                }
-                            }
+                            td data-label="threads" { (synthetic.threads.unwrap_or(nr_cpus)) }
                             td data-label="mean phase" { (synthetic.phase_units) " units" }
+                        } @else if let Some(stages) = &program.stages {
+                            td data-label="what" { "stages of one thread to all" }
+                            td data-label="threads" { (stages.threads.unwrap_or(nr_cpus)) }
+                            td data-label="mean phase" { (stages.phase_units) " units" }
+                        } @else if let Some(file) = &program.rtapp {
+                            td data-label="what" { code { (file.display()) } }
+                            td data-label="threads" {}
+                            td data-label="mean phase" {}
                         } @else {
                             td data-label="what" { code { (program.command.join(" ")) } }
                             td data-label="threads" {}

@@ -264,7 +264,8 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
     }
     if let Some(program) = experiment.simulated_program() {
         bail!(
-            "program {:?} is described by an rt-app file, which the lab does not run; `threadwise sim run` simulates it",
+            "program {:?} is of stages or described by an rt-app file, which the lab does not run; `threadwise sim run` \
+             simulates it",
             program.name
         );
     }

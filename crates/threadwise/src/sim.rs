@@ -14,17 +14,18 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use threadwise_lab::experiment::{Experiment, Program, Scheduler, Synthetic};
+use threadwise_lab::experiment::{Experiment, Program, Scheduler, Stages, Synthetic};
 use threadwise_lab::run::{Label, Measurement, Sample, VERSION, asymmetry};
 use threadwise_machine::Machine;
 use threadwise_policy::{AlternateBy, Mode, PairingBy, TunableOptions, Tunables};
 use threadwise_report::timeline as report;
-use threadwise_simulator::programs::{Assumptions, Scripted, play};
+use threadwise_simulator::programs::{Assumptions, Scripted, Staged, play};
 use threadwise_simulator::schedulers::{Known, Threadwise};
 use threadwise_simulator::timeline::Drawing;
 use threadwise_simulator::{Costs, Mechanism, World};
 use threadwise_workload::memory::Sharing;
 use threadwise_workload::rtapp::File;
+use threadwise_workload::synthetic;
 use threadwise_workload::synthetic::phases::Draws;
 use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
 
@@ -468,15 +469,18 @@ fn can_be_simulated(experiment: &Experiment, machine: &Machine, mips: u32) -> Re
             described(file, machine).with_context(|| format!("program {:?}", program.name))?;
             continue;
         }
-        let Some(synthetic) = &program.synthetic else {
-            bail!(
-                "program {:?} is a command; only synthetic programs, and those that rt-app files describe, can be simulated",
+        let (threads, phase_units) = match (&program.synthetic, &program.stages) {
+            (Some(synthetic), _) => (synthetic.threads, synthetic.phase_units),
+            (_, Some(stages)) => (stages.threads, stages.phase_units),
+            _ => bail!(
+                "program {:?} is a command; only synthetic programs, those of stages, and those that rt-app files describe, \
+                 can be simulated",
                 program.name
-            );
+            ),
         };
-        if synthetic.threads == Some(0) || synthetic.phase_units > MAX_PHASE_UNITS {
+        if threads == Some(0) || !(1..=MAX_PHASE_UNITS).contains(&phase_units) {
             bail!(
-                "program {:?} needs a thread, and phase_units of at most {MAX_PHASE_UNITS}",
+                "program {:?} needs a thread, and phase_units of 1 to {MAX_PHASE_UNITS}",
                 program.name
             );
         }
@@ -565,10 +569,25 @@ fn start(
                 let started = simulated(synthetic, unit_ns(mips), machine, seed);
                 world.start(Box::new(started), load::NORMAL_WEIGHT, None)
             }
+            Program {
+                stages: Some(stages), ..
+            } => {
+                let seed = program.seed(experiment, round);
+                let started = staged(stages, unit_ns(mips), machine, seed);
+                world.start(Box::new(started), load::NORMAL_WEIGHT, None)
+            }
             _ => unreachable!("can_be_simulated() has seen that it is one of these"),
         };
     }
     Ok(())
+}
+
+/// A program of stages.
+fn staged(stages: &Stages, unit_ns: u64, machine: &Machine, seed: u64) -> Staged {
+    let threads = stages.threads.unwrap_or(machine.nr_cpus() as u32) as usize;
+    let draws = Draws::new(stages.distribution, seed);
+    let drawn = synthetic::stages::Stages::new(threads, stages.phase_units, draws, seed);
+    Staged::new(threads, drawn, unit_ns)
 }
 
 /// The program that an rt-app file describes.

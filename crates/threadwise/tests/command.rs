@@ -538,6 +538,29 @@ fn programs_that_rt_app_files_describe_are_simulated() {
 }
 
 #[test]
+fn programs_of_stages_are_simulated_beside_those_of_two_phases() {
+    let options = ["--seconds", "1", "--rounds", "2", "--format", "json"];
+    let output = simulated("stages", &options);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let (alone, parallel, kernel, ours) = (0, 3, 0, 1);
+    // In a stage works any number of eight threads, four and a half on the mean.
+    let share = total(&output, alone, ours) / total(&output, parallel, ours);
+    assert!((0.48..0.65).contains(&share), "{share}");
+    for together in [4, 5, 7] {
+        let gain = total(&output, together, ours) / total(&output, together, kernel);
+        assert!(gain > 1.04, "{together}: {gain}");
+    }
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/stages.toml");
+    let refused = threadwise(&["lab", "run", file]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        text(&refused.stderr).contains("is of stages"),
+        "{}",
+        text(&refused.stderr)
+    );
+}
+
+#[test]
 fn programs_that_use_memory_share_caches_that_can_be_resized() {
     let packages = |more: &[&str]| {
         let options = ["--seconds", "0.5", "--rounds", "2", "--format", "json"];

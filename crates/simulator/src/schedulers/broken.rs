@@ -3,7 +3,7 @@
 //! ours promises of its own state that does not hold.
 
 use crate::Ns;
-use crate::kernel::{CpuIndex, Kernel, QueueIndex, TaskIndex};
+use crate::kernel::{CpuIndex, Kernel, Place, QueueIndex, TaskIndex, work};
 use crate::scheduler::{Enqueue, Scheduler};
 use crate::schedulers::{RoundRobin, Threadwise};
 use threadwise_policy::Tunables;
@@ -27,6 +27,12 @@ pub enum How {
     VtimeBack,
     /// The clock of vtimes falls whenever a task is enqueued.
     ClockBack,
+    /// Who runs on one CPU is sometimes given to another as well.
+    RunsTwice,
+    /// Every twentieth task is put into two queues.
+    QueuesTwice,
+    /// A tick sometimes counts work that nobody did.
+    Conjures,
     /// Ours, but every twentieth thread that goes to sleep is counted as ready still.
     Miscounts,
     /// Ours, but every twentieth task is put into a queue and nobody is told.
@@ -35,7 +41,7 @@ pub enum How {
 
 impl How {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Forgets,
         Self::Crowds,
         Self::IgnoresAffinity,
@@ -43,6 +49,9 @@ impl How {
         Self::LastInFirstOut,
         Self::VtimeBack,
         Self::ClockBack,
+        Self::RunsTwice,
+        Self::QueuesTwice,
+        Self::Conjures,
         Self::Miscounts,
         Self::QueuesUnseen,
     ];
@@ -61,6 +70,9 @@ impl How {
             Self::LastInFirstOut => "broken-lifo",
             Self::VtimeBack => "broken-vtime",
             Self::ClockBack => "broken-clock",
+            Self::RunsTwice => "broken-twice",
+            Self::QueuesTwice => "broken-queues",
+            Self::Conjures => "broken-work",
             Self::Miscounts => "broken-counts",
             Self::QueuesUnseen => "broken-unseen",
         }
@@ -76,6 +88,9 @@ impl How {
             Self::Insists => "were sent back",
             Self::VtimeBack => "the vtime of task",
             Self::ClockBack => "the clock goes back",
+            Self::RunsTwice => "and says On(",
+            Self::QueuesTwice => "and says Queue(",
+            Self::Conjures => "work is not conserved",
             Self::Miscounts => "ready threads, counted as",
             Self::QueuesUnseen => "nobody looks after those in the queue",
         }
@@ -136,6 +151,12 @@ impl Scheduler for Broken {
                 kernel.insert_queue(task, kernel.tasks[task].cpu, SLICE_NS, 0);
             }
             How::Insists => kernel.insert_local(task, kernel.tasks[task].cpu, SLICE_NS, false),
+            // Past `insert_queue()`, which refuses it.
+            How::QueuesTwice if self.nr.is_multiple_of(20) => {
+                let (first, second) = (kernel.create_queues(1), self.queue);
+                kernel.insert_queue(task, first, SLICE_NS, 0);
+                kernel.queues[second].insert(task, 0, self.nr);
+            }
             How::LastInFirstOut => {
                 kernel.insert_queue(task, self.queue, SLICE_NS, u64::MAX / 4 - self.nr);
                 if let Some(idle) = kernel.claim_any_idle(task) {
@@ -147,6 +168,15 @@ impl Scheduler for Broken {
     }
 
     fn dispatch(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: Option<TaskIndex>) {
+        if self.how == How::RunsTwice {
+            let elsewhere =
+                |task: &TaskIndex| matches!(kernel.tasks[*task].place, Place::On(other) if other != cpu);
+            if let Some(task) = (0..kernel.tasks.len()).find(elsewhere) {
+                // Past `insert_local()`, which refuses it.
+                kernel.cpus[cpu].local.push_back(task);
+                return;
+            }
+        }
         let takes = self.how != How::Crowds || cpu == 0;
         if !(takes && kernel.move_to_local(cpu, self.queue)) {
             self.inner.dispatch(kernel, cpu, running);
@@ -177,6 +207,10 @@ impl Scheduler for Broken {
 
     fn tick(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
         self.inner.tick(kernel, cpu);
+        let running = kernel.cpus[cpu].running.filter(|_| self.how == How::Conjures);
+        if let Some(task) = running {
+            kernel.tasks[task].done += work(1);
+        }
     }
 
     fn cpu_offline(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
