@@ -438,6 +438,7 @@ pub(crate) mod tests {
             kernel: "7.2".into(),
             qemu: "QEMU emulator version 10.0".into(),
             version: "1.0".into(),
+            scheduler_versions: vec![String::new(), String::from("scx_threadwise 1.0")],
             samples,
         }
     }

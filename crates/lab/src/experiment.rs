@@ -217,6 +217,26 @@ impl Memory {
 /// The most that `bench synthetic --accesses` takes.
 const MOST_ACCESSES: u64 = 1_000_000;
 
+/// The most threads of a program, as of rt-app's.
+const MOST_THREADS: u32 = 4096;
+/// The longest mean phase: half an hour at 60 million instructions a second.
+const MOST_PHASE_UNITS: u64 = 1 << 28;
+
+/// Whether a program's threads and phases are as many and as long as can be run; if not, the key that is wrong, and why.
+fn check_sizes(threads: Option<u32>, phase_units: u64) -> Result<(), (&'static str, String)> {
+    if let Some(threads) = threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
+        return Err((
+            "threads",
+            format!("threads = {threads} is not between 1 and {MOST_THREADS}"),
+        ));
+    }
+    if !(1..=MOST_PHASE_UNITS).contains(&phase_units) {
+        let what = format!("phase_units = {phase_units} is not between 1 and {MOST_PHASE_UNITS}");
+        return Err(("phase_units", what));
+    }
+    Ok(())
+}
+
 const RUNS: Step = Step::Key("runs");
 
 /// Which of them, from 0, is equal to one before it.
@@ -226,10 +246,7 @@ fn repeated<T: Ord>(all: impl Iterator<Item = T>) -> Option<usize> {
 }
 
 impl Synthetic {
-    fn check(&self) -> Result<(), String> {
-        if self.phase_units == 0 {
-            return Err(String::from("phase_units must be positive"));
-        }
+    fn check_memory(&self) -> Result<(), String> {
         match self.memory {
             Some(memory) if !(1..=1 << 30).contains(&memory.working_set_kib) => Err(format!(
                 "working_set_kib = {} is not between 1 and {}",
@@ -496,15 +513,24 @@ impl Program {
                 String::from("it needs either synthetic or command, or rtapp or stages"),
             ));
         }
-        let synthetic = self.synthetic.as_ref().map_or(Ok(()), Synthetic::check);
-        synthetic.map_err(|what| of_this(&[Step::Key("synthetic")], what))?;
-        match &self.stages {
-            Some(Stages { phase_units: 0, .. }) => Err(of_this(
-                &[Step::Key("stages"), Step::Key("phase_units")],
-                String::from("phase_units must be positive"),
-            )),
-            _ => Ok(()),
+        let sized = [
+            (
+                "synthetic",
+                self.synthetic.as_ref().map(|of| (of.threads, of.phase_units)),
+            ),
+            (
+                "stages",
+                self.stages.as_ref().map(|of| (of.threads, of.phase_units)),
+            ),
+        ];
+        for (kind, (threads, phase_units)) in
+            sized.into_iter().filter_map(|(kind, sizes)| Some((kind, sizes?)))
+        {
+            check_sizes(threads, phase_units)
+                .map_err(|(key, what)| of_this(&[Step::Key(kind), Step::Key(key)], what))?;
         }
+        let memory = self.synthetic.as_ref().map_or(Ok(()), Synthetic::check_memory);
+        memory.map_err(|what| of_this(&[Step::Key("synthetic")], what))
     }
 
     /// Whether it is clear how its performance is read.
@@ -686,6 +712,18 @@ mod tests {
             ),
             (("command = [\"hackbench\"]", ""), "either synthetic or command"),
             (("ratio = \"1:1\"", "ratio = \"0:0\""), "0:0"),
+            (
+                ("phase_units = 10000", "phase_units = 10000, threads = 0"),
+                "line 10: program \"A\": threads = 0 is not between 1 and 4096",
+            ),
+            (
+                ("phase_units = 10000", "phase_units = 10000, threads = 4000000000"),
+                "line 10: program \"A\": threads = 4000000000",
+            ),
+            (
+                ("phase_units = 10000", "phase_units = 268435457"),
+                "line 10: program \"A\": phase_units = 268435457",
+            ),
         ] {
             let error = parse(&good.replace(change.0, change.1)).unwrap_err();
             assert!(error.contains(expected) && error.contains("t.toml"), "{error}");

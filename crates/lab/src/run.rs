@@ -129,8 +129,24 @@ pub struct Measurement {
     /// The version of threadwise that measured: its commit, or that of its packages if it was built without git.
     #[serde(default)]
     pub version: String,
+    /// What each of the experiment's schedulers says of its version; nothing for the kernel's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scheduler_versions: Vec<String>,
     /// All samples, the void ones included.
     pub samples: Vec<Sample>,
+}
+
+impl Measurement {
+    /// The schedulers that said their versions, each with what it said.
+    pub fn versioned_schedulers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let names = self
+            .experiment
+            .schedulers
+            .iter()
+            .map(|scheduler| scheduler.name.as_str());
+        let versions = self.scheduler_versions.iter().map(String::as_str);
+        names.zip(versions).filter(|(_, version)| !version.is_empty())
+    }
 }
 
 /// What was measured until the end, or until the experiment had to be given up.
@@ -179,7 +195,11 @@ pub fn run(
     }
     let qemu = qemu_version()?;
     watch(Progress::Booting);
-    let guest = Guest::boot(&machine, &experiment.governing(), kernel, &image)?;
+    let mut guest = Guest::boot(&machine, &experiment.governing(), kernel, &image)?;
+    let schedulers = experiment.schedulers.iter();
+    let scheduler_versions = schedulers
+        .map(|scheduler| version_of(scheduler, &mut guest))
+        .collect::<Result<_, _>>()?;
     let mut measurement = Measurement {
         label: Label::Lab,
         experiment: experiment.clone(),
@@ -190,6 +210,7 @@ pub fn run(
         kernel: guest.release.clone(),
         qemu,
         version: VERSION.to_string(),
+        scheduler_versions,
         samples: Vec::new(),
     };
     watch(Progress::Booted(&measurement));
@@ -276,6 +297,28 @@ pub fn add_foreign(image: &mut Image, name: &str) -> Result<(), Error> {
     }
     let host = find_program(name).ok_or_else(|| Error::NoProgram { name: name.into() })?;
     image.add_program(name, &host)
+}
+
+/// What a scheduler prints first when it is asked for its version; nothing if it does not know how to answer.
+///
+/// It is asked in the guest: one that attached instead would do so there.
+fn version_of(scheduler: &Scheduler, guest: &mut Guest) -> Result<String, Error> {
+    let Some(program) = scheduler.command.first() else {
+        return Ok(String::new());
+    };
+    let request = Request::Run {
+        commands: vec![vec![program.clone(), String::from("--version")]],
+        start_delay_ns: 0,
+    };
+    let answer = guest.ask(&request, REPORT_DEADLINE)?;
+    let Response::Ran { outputs, .. } = answer else {
+        return Ok(String::new());
+    };
+    let said = outputs.first().filter(|output| output.status == Some(0));
+    Ok(said
+        .and_then(|output| output.stdout.lines().next())
+        .unwrap_or_default()
+        .to_owned())
 }
 
 /// The order turns in every round, so that neither scheduler always comes after the other.

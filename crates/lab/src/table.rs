@@ -44,6 +44,9 @@ pub fn render(evaluation: &Evaluation) -> String {
             measurement.machine, measurement.version
         )),
     }
+    for (name, version) in measurement.versioned_schedulers() {
+        line(format_args!("{name}: {version}"));
+    }
     if let Some(model) = experiment
         .governing()
         .caches

@@ -320,6 +320,7 @@ fn differences(before: &Record, after: &Record) -> Vec<Difference> {
         vec![
             ("label", measured.label.name().to_string()),
             ("version of threadwise", measured.version.clone()),
+            ("schedulers", measured.scheduler_versions.join(", ")),
             ("experiment", experiment.name.clone()),
             ("machine", measured.machine.clone()),
             ("kernel", measured.kernel.clone()),

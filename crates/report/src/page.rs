@@ -205,6 +205,10 @@ fn what_was_run(run: &Shown) -> Result<Markup, Error> {
         ));
     }
     facts.push(("version", format!("threadwise {}", measured.version)));
+    let versions = measured
+        .versioned_schedulers()
+        .map(|(name, version)| format!("{name}: {version}"));
+    facts.extend(versions.map(|version| ("scheduler", version)));
     facts.push(("host", record.manifest.host.clone()));
     Ok(html! {
         dl class="facts" {

@@ -93,6 +93,38 @@ fn a_page_says_what_was_run_and_how_to_repeat_it() {
 }
 
 #[test]
+fn every_kind_of_program_and_what_schedulers_say_of_their_versions_is_shown() {
+    let mut record = kept();
+    let measured = &mut record.measurement;
+    measured.scheduler_versions = vec![String::new(), String::from("scx_threadwise 9.8.7")];
+    let programs = &mut measured.experiment.programs;
+    programs[0].synthetic = None;
+    programs[0].stages = toml::from_str("phase_units = 77").unwrap();
+    programs[1].synthetic = None;
+    programs[1].rtapp = Some("loads/x.json".into());
+    programs[2].synthetic = None;
+    programs[2].command = vec!["hackbench".into(), "-g2".into()];
+    let (_, html) = page_of(record);
+    let cells = texts(&html, "tbody td");
+    for expected in [
+        "stages of one thread to all",
+        "77 units",
+        "loads/x.json",
+        "hackbench -g2",
+    ] {
+        assert!(
+            cells.iter().any(|cell| cell == expected),
+            "no {expected:?} in {cells:?}"
+        );
+    }
+    let facts = texts(&html, "dl.facts dd");
+    assert!(
+        facts.contains(&String::from("threadwise: scx_threadwise 9.8.7")),
+        "{facts:?}"
+    );
+}
+
+#[test]
 fn whatever_is_in_a_run_is_text() {
     let evil = "<script>alert(1)</script>\"'&";
     let mut record = kept();

@@ -131,6 +131,9 @@ impl World {
             self.programs.is_empty(),
             "hardware does not change under programs"
         );
+        if mechanism == Mechanism::Speeds {
+            (0..self.kernel.cpus.len()).for_each(|cpu| self.kernel.set_capacity(cpu, 1024));
+        }
         self.kernel.hardware.switch_off(mechanism);
     }
 

@@ -16,10 +16,12 @@ use threadwise_model::fluid::{self, Length, Policy};
 use threadwise_model::tables::{self, Fairness, Others, Phase, Rational, Speedup};
 use threadwise_policy::Tunables;
 use threadwise_simulator::placements::{Cores, Simulated};
+use threadwise_simulator::programs::Staged;
 use threadwise_simulator::schedulers::{Fluid, Known, RoundRobin};
 use threadwise_simulator::{Costs, Ns, Synthetic, World};
 use threadwise_workload::Ratio;
-use threadwise_workload::synthetic::Wait;
+use threadwise_workload::synthetic::stages::Stages;
+use threadwise_workload::synthetic::{Distribution, Draws, Wait};
 
 const US: Ns = 1_000;
 const MS: Ns = 1_000_000;
@@ -278,6 +280,37 @@ fn other_cores_and_phases_are_the_analysis_of_them() {
             played.total,
             played.idle
         );
+    }
+}
+
+/// Programs of which any number of threads from one to all work. The order of their stages is random, and here it is that in which
+/// the analysis has them that does not matter: where policies know nothing of the order of entry, only how often which is there does.
+#[test]
+fn stages_of_one_thread_to_all_are_the_analysis_of_them() {
+    let phases: Vec<String> = (1..=8).map(|active| format!("{active}x1")).collect();
+    let computed: fluid::Program = phases.join("/").parse().unwrap();
+    for policy in [Policy::PhasesUnknown, Policy::SerialBoost] {
+        for asymmetry in [1, 2] {
+            let mut world = fluid_world(policy, asymmetry);
+            for seed in [1, 2] {
+                let stages = Stages::new(8, 8_000, Draws::new(Distribution::Uniform, seed), seed);
+                world.start(Box::new(Staged::new(8, stages, UNIT_NS)), 100, None);
+            }
+            let end = 60_000 * MS;
+            world.run_until(end).unwrap();
+            let outcome = world.outcome();
+            let work: f64 = outcome.programs.iter().map(|program| program.work_ns).sum();
+            let total = work * f64::from(asymmetry) / end as f64;
+            let expected =
+                fluid::expectation(model(asymmetry), &[computed.clone(), computed.clone()], policy).unwrap();
+            let error = total / expected.total - 1.0;
+            println!("{policy:?}, a = {asymmetry}: {:+.3} %", 100.0 * error);
+            assert!(
+                error.abs() < 0.01 && (outcome.idle - expected.idle).abs() < 0.01,
+                "{policy:?}, a = {asymmetry}: {total}, idle {}, not {expected:?}",
+                outcome.idle
+            );
+        }
     }
 }
 

@@ -93,6 +93,17 @@ fn near(found: &[f64], expected: &[f64]) {
 }
 
 #[test]
+fn unequal_cores_are_as_fast_as_the_fastest_without_their_speeds() {
+    let unequal = machine("amp-8");
+    let none = Memory::default();
+    near(&speeds(&unequal, &[], none, &[0, 1, 7]), &[1.0, 0.5, 0.5]);
+    near(
+        &speeds(&unequal, &[Mechanism::Speeds], none, &[0, 1, 7]),
+        &[1.0; 3],
+    );
+}
+
+#[test]
 fn siblings_share_a_core_from_when_they_come_until_they_go() {
     let smt = machine("core:2 pu:2");
     let none = Memory::default();

@@ -115,6 +115,34 @@ fn small_worlds_have_what_they_should() {
         .map(|number| SmallWorld::draw(1, number, &[Known::Threadwise]))
         .collect();
     let nr = |has: fn(&&SmallWorld) -> bool| worlds.iter().filter(has).count();
+    // Everything goes wrong in every world, and early.
+    let strikes = |world: &&SmallWorld| {
+        let faults = &world.faults;
+        let often = [
+            faults.speed_every_ns,
+            faults.hotplug_every_ns,
+            faults.affinity_every_ns,
+            faults.storm_every_ns,
+        ];
+        let soon = often
+            .iter()
+            .all(|every| (1..=faults.until_ns / 3).contains(every));
+        soon && faults.late_kick_ns > 0 && faults.timer_jitter_ns > 0
+    };
+    assert_eq!(nr(strikes), worlds.len());
+    let uses_memory = |world: &&SmallWorld| {
+        let mut programs = world.programs.iter();
+        programs.any(|program| program.locking.is_none() && program.memory.accesses_per_us > 0)
+    };
+    assert!(nr(uses_memory) > 1_000);
+    assert_eq!(
+        worlds
+            .iter()
+            .filter(uses_memory)
+            .filter(|world| world.faults.lost_sample_in == 0)
+            .count(),
+        0
+    );
     let locking = |world: &&SmallWorld, does: fn(&Locking) -> bool| {
         let mut locking = world
             .programs

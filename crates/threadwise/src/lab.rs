@@ -263,9 +263,12 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
         );
     }
     if let Some(program) = experiment.simulated_program() {
+        let what = match program.rtapp {
+            Some(_) => "described by an rt-app file",
+            None => "of stages",
+        };
         bail!(
-            "program {:?} is of stages or described by an rt-app file, which the lab does not run; `threadwise sim run` \
-             simulates it",
+            "program {:?} is {what}, which the lab does not run; `threadwise sim run` simulates it",
             program.name
         );
     }

@@ -32,9 +32,6 @@ use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
 use self::parallel::in_order;
 use crate::experiment::{self, Task, progress_bar};
 
-/// Mean phases of half an hour at 60 MIPS.
-const MAX_PHASE_UNITS: u64 = 1 << 28;
-
 /// The piece of each run of which a record has the timeline: long enough for some phases of 20 ms, after programs that start
 /// together have drifted apart.
 const PIECE_FROM_NS: u64 = 1_000_000_000;
@@ -60,7 +57,8 @@ pub enum Command {
 
 /// Compare an experiment's schedulers on its synthetic programs, in a simulation of its machine.
 ///
-/// The experiment is one of those that `threadwise lab run` carries out; its programs may also be described by rt-app files. What the kernel's own work costs is that of the lab's
+/// The experiment is one of those that `threadwise lab run` carries out; its programs may also be described by rt-app files, or
+/// be of stages in which from one to all of their threads work (`stages`, experiments/stages.toml). What the kernel's own work costs is that of the lab's
 /// guest at the experiment's rate. Throughputs are also given as a share of what perfect sharing that puts
 /// phases first as ours does would reach ("of bound"). Its schedulers are known by their names:
 ///
@@ -134,6 +132,8 @@ enum Shared {
     Acceleration,
     /// The counting of energy
     Power,
+    /// Cores that are slower than others; schedulers go on believing that they are
+    Speeds,
 }
 
 impl From<Shared> for Mechanism {
@@ -146,6 +146,7 @@ impl From<Shared> for Mechanism {
             Shared::Bandwidth => Self::Bandwidth,
             Shared::Acceleration => Self::Acceleration,
             Shared::Power => Self::Power,
+            Shared::Speeds => Self::Speeds,
         }
     }
 }
@@ -325,8 +326,8 @@ fn simulate(task: Task, changes: &str, change: &(dyn Fn(&mut World) + Sync)) -> 
     let modelled = format!("{}{changes}", machine.name());
     if let Some(begun_on) = begun_on.filter(|begun_on| *begun_on != modelled) {
         bail!(
-            "the run was begun on machine {begun_on}, and would go on with {modelled}: give --without and --llc-kib as they \
-             were"
+            "the run was begun on machine {begun_on}, and would go on with {modelled}: give --without, --llc-kib and \
+             --migration-us as they were"
         );
     }
     let mut measurement = Measurement {
@@ -339,6 +340,7 @@ fn simulate(task: Task, changes: &str, change: &(dyn Fn(&mut World) + Sync)) -> 
         kernel: String::new(),
         qemu: String::new(),
         version: VERSION.to_string(),
+        scheduler_versions: Vec::new(),
         samples: Vec::new(),
     };
     recording.begin(&measurement)?;
@@ -469,18 +471,10 @@ fn can_be_simulated(experiment: &Experiment, machine: &Machine, mips: u32) -> Re
             described(file, machine).with_context(|| format!("program {:?}", program.name))?;
             continue;
         }
-        let (threads, phase_units) = match (&program.synthetic, &program.stages) {
-            (Some(synthetic), _) => (synthetic.threads, synthetic.phase_units),
-            (_, Some(stages)) => (stages.threads, stages.phase_units),
-            _ => bail!(
+        if program.synthetic.is_none() && program.stages.is_none() {
+            bail!(
                 "program {:?} is a command; only synthetic programs, those of stages, and those that rt-app files describe, \
                  can be simulated",
-                program.name
-            ),
-        };
-        if threads == Some(0) || !(1..=MAX_PHASE_UNITS).contains(&phase_units) {
-            bail!(
-                "program {:?} needs a thread, and phase_units of 1 to {MAX_PHASE_UNITS}",
                 program.name
             );
         }

@@ -59,6 +59,8 @@ pub enum Mechanism {
     Acceleration,
     /// Packages consume power. Without: it is not counted.
     Power,
+    /// Cores differ in speed. Without: each is as fast as the fastest, whatever schedulers have been told.
+    Speeds,
 }
 
 /// A program's working set: that of one thread, or that of all.
@@ -237,6 +239,8 @@ impl Hardware {
             Mechanism::Pipelines => self.pipelines = Pipelines::default(),
             Mechanism::Acceleration => self.acceleration_mhz.clear(),
             Mechanism::Power => self.meters = None,
+            // The CPUs have theirs (`World::switch_off()`).
+            Mechanism::Speeds => (),
             Mechanism::Caches => {
                 if let Some(memory) = &mut self.memory {
                     memory.shares_caches = false;

@@ -27,11 +27,11 @@ pub enum How {
     VtimeBack,
     /// The clock of vtimes falls whenever a task is enqueued.
     ClockBack,
-    /// Who runs on one CPU is sometimes given to another as well.
+    /// A CPU that looks for something to do is given who runs on another.
     RunsTwice,
     /// Every twentieth task is put into two queues.
     QueuesTwice,
-    /// A tick sometimes counts work that nobody did.
+    /// Each tick counts a nanosecond of work that nobody did.
     Conjures,
     /// Ours, but every twentieth thread that goes to sleep is counted as ready still.
     Miscounts,

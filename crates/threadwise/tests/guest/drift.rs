@@ -130,6 +130,14 @@ fn differences(simulated: &[Outcome], lab: &[Outcome]) -> Vec<String> {
 /// how long one looks.
 fn in_the_lab_and_simulated(experiment: &Experiment, rounds: &str) -> [Vec<Outcome>; 2] {
     let lab = experiment.measured_at(&mips, &["--rounds", rounds]);
+    let versions = &lab["measurement"]["scheduler_versions"];
+    assert!(
+        versions[0] == ""
+            && versions[1]
+                .as_str()
+                .is_some_and(|of_ours| of_ours.starts_with("scx_threadwise ")),
+        "{versions}"
+    );
     // Another test may have slowed guests down meanwhile.
     let mips = lab["measurement"]["experiment"]["mips"].to_string();
     // A simulation takes all of the host's CPUs, and another test's guest would be late.
