@@ -43,6 +43,16 @@ impl Idle {
         self.cpus.has(cpu)
     }
 
+    /// Those of these CPUs, ascending.
+    pub(crate) fn among<'m>(&'m self, cpus: &'m CpuMask) -> impl Iterator<Item = CpuIndex> + 'm {
+        self.cpus.shared(cpus)
+    }
+
+    /// The first of these CPUs from this one on, after the last the first.
+    pub(crate) fn next_among(&self, cpus: &CpuMask, from: CpuIndex) -> Option<CpuIndex> {
+        self.cpus.next_in(cpus, from)
+    }
+
     pub(crate) fn add(&mut self, cpu: CpuIndex) {
         self.cpus.add(cpu);
         if let Some(whole) = &mut self.whole

@@ -446,6 +446,17 @@ impl Kernel {
         self.idle.has(cpu)
     }
 
+    /// The idle CPUs behind a last-level cache, ascending.
+    pub(crate) fn idle_behind(&self, llc: usize) -> impl Iterator<Item = CpuIndex> + '_ {
+        self.idle.among(&self.domains.llcs[llc])
+    }
+
+    /// The first idle CPU behind a last-level cache from this one on, after the last the first.
+    pub(crate) fn next_idle_behind(&self, llc: usize, from: CpuIndex) -> Option<CpuIndex> {
+        self.idle
+            .next_among(&self.domains.llcs[llc], from % self.cpus.len())
+    }
+
     /// Whether the kernel knows that some CPUs share a core (`sched_smt_active`).
     pub fn knows_cores(&self) -> bool {
         self.idle.knows_cores()

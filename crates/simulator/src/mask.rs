@@ -37,8 +37,25 @@ impl CpuMask {
 
     /// The next from `from` on, after the last the first, of those that are in both.
     pub(crate) fn next_in(&self, other: &Self, from: CpuIndex) -> Option<CpuIndex> {
+        if self.nr == 0 {
+            return None;
+        }
         next_of(self.words.len(), from, |word| {
             self.words[word] & other.words[word]
+        })
+    }
+
+    /// Those that are in both, ascending.
+    pub(crate) fn shared<'m>(&'m self, other: &'m Self) -> impl Iterator<Item = CpuIndex> + 'm {
+        let words = if self.nr == 0 { &[] } else { self.words.as_slice() };
+        let both = words.iter().zip(&other.words).map(|(a, b)| a & b);
+        both.enumerate().flat_map(|(word, bits)| {
+            let mut left = bits;
+            std::iter::from_fn(move || {
+                let bit = (left != 0).then(|| left.trailing_zeros() as usize)?;
+                left &= left - 1;
+                Some(word * BITS + bit)
+            })
         })
     }
 
@@ -116,6 +133,14 @@ mod tests {
         assert_eq!(mask.next_in(&CpuMask::of(130, [3, 4, 129]), 4), Some(129));
         assert_eq!(mask.next_in(&CpuMask::of(130, [4]), 0), None);
         assert_eq!((mask.only(), CpuMask::of(130, [129]).only()), (None, Some(129)));
+        mask.add(66);
+        let shared = |of: &[CpuIndex]| {
+            mask.shared(&CpuMask::of(130, of.iter().copied()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(shared(&[0, 3, 65, 66, 129]), [3, 66, 129]);
+        assert!(shared(&[0, 65]).is_empty());
+        mask.remove(66);
         assert!(mask.remove(129));
         assert_eq!((mask.next(4, None), mask.next(3, Some(3))), (Some(3), None));
     }

@@ -120,12 +120,17 @@ impl Fair {
 
     /// An idle CPU behind the same cache for which it is time, and which one that waits here may run on.
     fn idle_for_waiting(&mut self, kernel: &Kernel, cpu: CpuIndex) -> Option<CpuIndex> {
-        let cpus = kernel.domains.cpus_of(kernel.domains.llc_of(cpu));
         let waiting = &self.queues[cpu].waiting;
+        if waiting.is_empty() {
+            return None;
+        }
+        let llc = kernel.domains.llc_of(cpu);
+        let nr_cpus = kernel.domains.cpus_of(llc).len();
         let due = &mut self.idle_balance.queues;
-        cpus.iter().copied().find(|&idle| {
+        let mut idle = kernel.idle_behind(llc);
+        idle.find(|&idle| {
             let may_come = |&task: &TaskIndex| kernel.may_run(task, idle);
-            kernel.is_idle(idle) && waiting.iter().any(may_come) && due[idle].is_due(kernel.now, cpus.len())
+            waiting.iter().any(may_come) && due[idle].is_due(kernel.now, nr_cpus)
         })
     }
 
@@ -136,8 +141,7 @@ impl Fair {
             let mut core = kernel.core_of(cpu).iter();
             core.all(|&cpu| kernel.is_idle(cpu))
         };
-        let mut idle = kernel.domains.cpus_of(llc).to_vec();
-        idle.retain(|&cpu| kernel.is_idle(cpu));
+        let idle: Vec<CpuIndex> = kernel.idle_behind(llc).collect();
         let first = idle.iter().copied().find(|&cpu| is_whole(kernel, cpu));
         if kernel.knows_cores() {
             for &cpu in &idle {

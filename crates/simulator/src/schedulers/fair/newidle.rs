@@ -2,8 +2,6 @@
 //! Balancing by CPUs that go idle (`sched_balance_newidle()`): each takes a waiting task from the most crowded CPU, but tries that
 //! only as often as it succeeded of late (NI_RANDOM and NI_RATE, Linux 6.19 and later), by dice.
 
-use std::cmp::Reverse;
-
 use super::Fair;
 use crate::Ns;
 use crate::faults::Dice;
@@ -91,7 +89,7 @@ impl Newidle {
 }
 
 impl Fair {
-    /// The queue with the most tasks, of these CPUs, of which one may come here, and that one.
+    /// The queue with the most tasks, of these CPUs, which ascend, of which one may come here, and that one.
     fn busiest(
         &self,
         kernel: &Kernel,
@@ -99,17 +97,21 @@ impl Fair {
         among: impl Iterator<Item = CpuIndex>,
         leaves_hot: bool,
     ) -> Option<(CpuIndex, TaskIndex)> {
-        among
-            .filter(|&other| other != cpu && kernel.cpus[other].running.is_some())
-            .filter_map(|other| {
-                let waiting = &self.queues[other].waiting;
-                let may_come =
-                    |&task: &TaskIndex| kernel.may_run(task, cpu) && !(leaves_hot && is_hot(kernel, task));
-                let movable = waiting.iter().copied().find(may_come)?;
-                Some((waiting.len(), Reverse(other), movable))
-            })
-            .max()
-            .map(|(_, Reverse(other), task)| (other, task))
+        let may_come =
+            |task: &TaskIndex| kernel.may_run(*task, cpu) && !(leaves_hot && is_hot(kernel, *task));
+        let (mut most, mut busiest) = (0, None);
+        for other in among {
+            let waiting = &self.queues[other].waiting;
+            // Their number first: the tasks themselves are far away in memory.
+            if waiting.len() > most
+                && other != cpu
+                && kernel.cpus[other].running.is_some()
+                && let Some(task) = waiting.iter().copied().find(may_come)
+            {
+                (most, busiest) = (waiting.len(), Some((other, task)));
+            }
+        }
+        busiest
     }
 
     /// Takes a task over, from behind the same cache or else from anywhere.

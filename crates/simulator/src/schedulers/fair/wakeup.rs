@@ -98,23 +98,33 @@ impl Fair {
                 return Some(sibling);
             }
         }
-        let llc = kernel.domains.llc_of(prev);
-        let cpus = kernel.domains.cpus_of(llc);
-        let next = cpus.partition_point(|&cpu| cpu <= prev);
-        let ring = cpus[next..].iter().chain(&cpus[..next]).copied();
-        let mut looked_at = ring
-            .filter(|&cpu| kernel.may_run(task, cpu))
-            .take(self.idle_scan.nr[llc]);
-        let found = looked_at.find(|&cpu| kernel.is_idle(cpu))?;
+        let found = self.first_idle(kernel, task, prev)?;
         kernel.claim_idle(found).then_some(found)
+    }
+
+    /// Of the CPUs behind this one's cache that are looked at, which begin after it, the first idle one.
+    fn first_idle(&self, kernel: &Kernel, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
+        let llc = kernel.domains.llc_of(prev);
+        let (cpus, nr) = (kernel.domains.cpus_of(llc), self.idle_scan.nr[llc]);
+        let place = |cpu: CpuIndex| cpus.partition_point(|&other| other < cpu);
+        let next = place(prev + 1);
+        if kernel.tasks[task].allowed.is_none() {
+            let found = kernel.next_idle_behind(llc, prev + 1)?;
+            let distance = (place(found) + cpus.len() - next) % cpus.len();
+            return (distance < nr).then_some(found);
+        }
+        let ring = cpus[next..].iter().chain(&cpus[..next]).copied();
+        let mut looked_at = ring.filter(|&cpu| kernel.may_run(task, cpu)).take(nr);
+        looked_at.find(|&cpu| kernel.is_idle(cpu))
     }
 }
 
 fn select_idlest(kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
     let llc = kernel.domains.llc_of(prev);
     let nr_idle = |llc: usize| {
-        let cpus = kernel.domains.cpus_of(llc).iter();
-        cpus.filter(|&&cpu| kernel.is_idle(cpu) && kernel.may_run(task, cpu))
+        kernel
+            .idle_behind(llc)
+            .filter(|&cpu| kernel.may_run(task, cpu))
             .count()
     };
     let own = (nr_idle(llc), true, Reverse(llc));
