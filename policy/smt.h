@@ -58,4 +58,18 @@ static inline u32 tw_leaves_seat_for(enum tw_class class, bool shared, bool besi
 	return beside_serial && class != TW_CLASS_SERIAL ? TW_SEAT_BESIDE_SERIAL : TW_SEAT_SHARED;
 }
 
+/*
+ * The kernel's set of idle cores is changed by all CPUs at once and without a lock (update_builtin_idle(),
+ * kernel/sched/ext_idle.c): where CPUs of two cores go idle at the same moment, as at the end of a parallel
+ * phase, one of the cores may be lost, until something has run there again. So who would share a core
+ * although the kernel knows of no idle one looks for itself, but after a look in vain not again for so long.
+ */
+#define TW_CORE_LOOK_NS (1000 * 1000ULL)
+
+/* Whether it is time for such a look, the last in vain being that of in_vain_at_ns. */
+static inline bool tw_looks_for_core(u64 now_ns, u64 in_vain_at_ns)
+{
+	return now_ns - in_vain_at_ns >= TW_CORE_LOOK_NS;
+}
+
 #endif /* TW_SMT_H */

@@ -77,7 +77,8 @@ static s32 claim_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 	if (!has_smt && bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) &&
 	    scx_bpf_test_and_clear_cpu_idle(prev_cpu))
 		return prev_cpu;
-	return scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, p->cpus_ptr, 0);
+	seat = scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, p->cpus_ptr, 0);
+	return has_smt && !hidden_smt && seat >= 0 ? prefer_lost_core(p, prev_cpu, seat) : seat;
 }
 
 /* A better CPU than `cpu` to which a task of this class goes, or -1. It is claimed, or has to be `taken`. */

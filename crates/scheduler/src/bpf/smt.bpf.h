@@ -114,11 +114,47 @@ static s32 claim_seat(const struct task_struct *p, s32 prev, u32 limit)
 	return best >= 0 && scx_bpf_test_and_clear_cpu_idle(best) ? best : -1;
 }
 
+/* A CPU of an idle core that the kernel has lost, claimed, or -1. */
+__noinline int claim_lost_core(const struct task_struct *p __arg_trusted, s32 prev)
+{
+	struct cpu_ctx *cctx = cpu_ctx_of(bpf_get_smp_processor_id());
+	u64 now = scx_bpf_now();
+	s32 cpu;
+
+	if (!cctx || !tw_looks_for_core(now, cctx->no_core_at))
+		return -1;
+	cpu = claim_seat(p, prev, TW_SEAT_SHARED);
+	if (cpu < 0)
+		cctx->no_core_at = now;
+	return cpu;
+}
+
 /* A CPU of an idle core, claimed, or -1. */
 static s32 claim_whole_core(const struct task_struct *p, s32 prev)
 {
-	return hidden_smt ? claim_seat(p, prev, TW_SEAT_SHARED) :
-			    scx_bpf_pick_idle_cpu(p->cpus_ptr, SCX_PICK_IDLE_CORE);
+	s32 cpu;
+
+	if (hidden_smt)
+		return claim_seat(p, prev, TW_SEAT_SHARED);
+	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, SCX_PICK_IDLE_CORE);
+	return cpu >= 0 ? cpu : claim_lost_core(p, prev);
+}
+
+/* The idle CPU that the kernel claimed for a task, or in its place one of an idle core that it has lost. */
+static s32 prefer_lost_core(const struct task_struct *p, s32 prev, s32 cpu)
+{
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+	struct neighbours beside;
+	s32 whole;
+
+	look_at_core(cpu, idle, &beside);
+	scx_bpf_put_idle_cpumask(idle);
+	whole = beside.run ? claim_lost_core(p, prev) : -1;
+	if (whole < 0)
+		return cpu;
+	/* It was claimed and gets nobody: this has it say again that it is idle. */
+	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	return whole;
 }
 
 /* An idle CPU for which a running task of this class leaves its own, claimed, or -1. */

@@ -122,6 +122,8 @@ struct cpu_ctx {
 	u32 sent_to;
 	/* When its task was last looked at for an exchange with that of another cache. */
 	u64 paired_at;
+	/* When an idle core was last looked for in vain that the kernel may have lost (smt.bpf.h). */
+	u64 no_core_at;
 	/* For how long serial tasks were ready that were charged here (crowd.bpf.h). */
 	u64 serial_ns;
 	/* When a parallel task was last seen ready that may run here only. */

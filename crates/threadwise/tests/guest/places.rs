@@ -205,6 +205,22 @@ fn no_two_threads_share_a_core_while_one_is_idle() {
 }
 
 #[test]
+fn threads_that_meet_have_a_core_each() {
+    // CPUs of several cores go idle at once, and the kernel loses idle cores over that. Before ours looked for them itself the
+    // least of six runs had 0.79 to 0.89 of what four cores do.
+    let script = r#"
+        meet() { threadwise bench synthetic --ratio inf:1 --phase-units 2000 --duration 1.5 --format json "$@"; }
+        meet --threads 1
+        for seed in 1 2 3 4 5 6; do meet --threads 4 --seed $seed; done
+        "#;
+    let least = |done: &[f64]| done[1..].iter().copied().fold(f64::INFINITY, f64::min) / (4.0 * done[0]);
+    let done = measured_by("work_units", "smt-8", "scx_threadwise", script, |done| {
+        least(done) > 0.93
+    });
+    assert!(least(&done) > 0.93, "{} of four cores: {done:?}", least(&done));
+}
+
+#[test]
 #[ignore = "long: make test FULL=1"]
 fn a_thread_leaves_a_core_that_it_shares() {
     // Four cores are taken when the fifth thread starts, and it is let go on one that it shares, not that which is idle
