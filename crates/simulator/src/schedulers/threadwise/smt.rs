@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Whole cores (`smt.bpf.h`).
+//! Whole cores (`smt.bpf.h`). Idle cores are never lost here as the kernel's are, so nobody looks for lost ones.
 
 use threadwise_policy::{Class, Seat};
 
