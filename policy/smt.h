@@ -9,7 +9,7 @@
 
 #include "order.h"
 
-/* Idle CPUs that one wake-up looks at, at most, where the kernel does not know which share a core. */
+/* CPUs at which one wake-up looks for an idle core itself, at most. */
 #define TW_IDLE_SCAN 64
 
 /* A CPU on which nothing runs, as a task sees it. */
@@ -60,9 +60,9 @@ static inline u32 tw_leaves_seat_for(enum tw_class class, bool shared, bool besi
 
 /*
  * The kernel's set of idle cores is changed by all CPUs at once and without a lock (update_builtin_idle(),
- * kernel/sched/ext_idle.c): where CPUs of two cores go idle at the same moment, as at the end of a parallel
- * phase, one of the cores may be lost, until something has run there again. So who would share a core
- * although the kernel knows of no idle one looks for itself, but after a look in vain not again for so long.
+ * kernel/sched/ext_idle.c), and now and then lacks one after CPUs of several cores went idle at the same
+ * moment, as at the end of a parallel phase. So who would share a core although the kernel knows of no idle
+ * one looks for itself, but after a look in vain not again for so long.
  */
 #define TW_CORE_LOOK_NS (1000 * 1000ULL)
 

@@ -299,11 +299,14 @@ pub fn add_foreign(image: &mut Image, name: &str) -> Result<(), Error> {
     image.add_program(name, &host)
 }
 
-/// What a scheduler prints first when it is asked for its version; nothing if it does not know how to answer.
-///
-/// It is asked in the guest: one that attached instead would do so there.
+/// What a sched_ext scheduler (`scx_…`) prints first when it is asked for its version; nothing if it does not know how to answer.
+/// Whatever else starts one is not asked: it might go on for ever.
 fn version_of(scheduler: &Scheduler, guest: &mut Guest) -> Result<String, Error> {
-    let Some(program) = scheduler.command.first() else {
+    let Some(program) = scheduler
+        .command
+        .first()
+        .filter(|program| program.starts_with("scx_"))
+    else {
         return Ok(String::new());
     };
     let request = Request::Run {

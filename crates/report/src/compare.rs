@@ -313,14 +313,18 @@ fn judge(changes: &mut [Change]) {
     }
 }
 
+const SCHEDULERS: &str = "versions of schedulers";
+
 fn differences(before: &Record, after: &Record) -> Vec<Difference> {
     let facts = |record: &Record| -> Vec<(&'static str, String)> {
         let measured = &record.measurement;
         let experiment = &measured.experiment;
+        let versions = measured.versioned_schedulers().map(|(_, version)| version);
+        let versions = versions.collect::<Vec<_>>().join(", ");
         vec![
             ("label", measured.label.name().to_string()),
             ("version of threadwise", measured.version.clone()),
-            ("schedulers", measured.scheduler_versions.join(", ")),
+            (SCHEDULERS, versions),
             ("experiment", experiment.name.clone()),
             ("machine", measured.machine.clone()),
             ("kernel", measured.kernel.clone()),
@@ -336,7 +340,8 @@ fn differences(before: &Record, after: &Record) -> Vec<Difference> {
         ]
     };
     let both = facts(before).into_iter().zip(facts(after));
-    both.filter(|((_, a), (_, b))| a != b)
+    // Not every run says its schedulers' versions.
+    both.filter(|((what, a), (_, b))| a != b && (*what != SCHEDULERS || !(a.is_empty() || b.is_empty())))
         .map(|((what, before), (_, after))| Difference { what, before, after })
         .collect()
 }

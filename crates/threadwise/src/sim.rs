@@ -239,7 +239,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
                     world.charge_migrations(us * 1000);
                 }
             };
-            let measurement = simulate(task, &options.changes(), &change)?;
+            let measurement = simulate(task, &options, &change)?;
             options.experiment.report(measurement)?;
         }
         Command::Timeline(options) => show(&options)?,
@@ -314,8 +314,8 @@ fn show(options: &TimelineOptions) -> Result<()> {
     Ok(())
 }
 
-/// `change`: how the machine is modelled otherwise than its file says, and `changes` the words for it.
-fn simulate(task: Task, changes: &str, change: &(dyn Fn(&mut World) + Sync)) -> Result<Measurement> {
+/// `change`: how the machine is modelled otherwise than its file says, as the options ask for.
+fn simulate(task: Task, options: &RunOptions, change: &(dyn Fn(&mut World) + Sync)) -> Result<Measurement> {
     let Task {
         experiment,
         earlier,
@@ -323,7 +323,7 @@ fn simulate(task: Task, changes: &str, change: &(dyn Fn(&mut World) + Sync)) -> 
         mut recording,
     } = task;
     let (machine, mips) = prepare(&experiment)?;
-    let modelled = format!("{}{changes}", machine.name());
+    let modelled = format!("{}{}", machine.name(), options.changes());
     if let Some(begun_on) = begun_on.filter(|begun_on| *begun_on != modelled) {
         bail!(
             "the run was begun on machine {begun_on}, and would go on with {modelled}: give --without, --llc-kib and \
@@ -335,7 +335,10 @@ fn simulate(task: Task, changes: &str, change: &(dyn Fn(&mut World) + Sync)) -> 
         experiment: experiment.clone(),
         machine: modelled,
         nr_cpus: machine.nr_cpus(),
-        asymmetry: asymmetry(&machine),
+        asymmetry: match options.without.contains(&Shared::Speeds) {
+            true => 1.0,
+            false => asymmetry(&machine),
+        },
         smt: machine.has_smt(),
         kernel: String::new(),
         qemu: String::new(),

@@ -561,6 +561,26 @@ fn programs_of_stages_are_simulated_beside_those_of_two_phases() {
 }
 
 #[test]
+fn unequal_cores_can_be_had_as_equal_ones() {
+    let options = [
+        "--seconds",
+        "0.5",
+        "--rounds",
+        "2",
+        "--format",
+        "json",
+        "--without",
+        "speeds",
+    ];
+    let output = simulated("unequal-cores", &options);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let measurement = &result["measurement"];
+    assert_eq!(measurement["machine"], "amp-8 without speeds");
+    assert_eq!(measurement["asymmetry"], 1.0, "which the bound goes by");
+}
+
+#[test]
 fn programs_that_use_memory_share_caches_that_can_be_resized() {
     let packages = |more: &[&str]| {
         let options = ["--seconds", "0.5", "--rounds", "2", "--format", "json"];

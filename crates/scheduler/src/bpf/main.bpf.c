@@ -78,7 +78,10 @@ static s32 claim_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 	    scx_bpf_test_and_clear_cpu_idle(prev_cpu))
 		return prev_cpu;
 	seat = scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, p->cpus_ptr, 0);
-	return has_smt && !hidden_smt && seat >= 0 ? prefer_lost_core(p, prev_cpu, seat) : seat;
+	/* Who is woken by one that sleeps at once may have been given the CPU of that. */
+	if (seat < 0 || !has_smt || hidden_smt || has_mode || (wake_flags & SCX_WAKE_SYNC))
+		return seat;
+	return prefer_unknown_core(p, prev_cpu, seat);
 }
 
 /* A better CPU than `cpu` to which a task of this class goes, or -1. It is claimed, or has to be `taken`. */

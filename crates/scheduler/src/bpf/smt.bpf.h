@@ -47,6 +47,7 @@ static bool runs_serial(s32 cpu)
 __noinline int look_at_core(s32 cpu, const struct cpumask *idle __arg_trusted,
 			    struct neighbours *neighbours __arg_nonnull)
 {
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
 	s32 other = cpu;
 	u32 i;
 
@@ -55,11 +56,14 @@ __noinline int look_at_core(s32 cpu, const struct cpumask *idle __arg_trusted,
 		other = siblings[other & (TW_MAX_CPUS - 1)];
 		if (other == cpu)
 			break;
-		if (bpf_cpumask_test_cpu(other, idle))
+		/* One that is offline may have lost its mark of being idle, and has it back when it is
+		 * online. */
+		if (bpf_cpumask_test_cpu(other, idle) || !bpf_cpumask_test_cpu(other, online))
 			continue;
 		neighbours->run = true;
 		neighbours->serial |= runs_serial(other);
 	}
+	scx_bpf_put_cpumask(online);
 	return 0;
 }
 
@@ -82,6 +86,7 @@ static struct tw_seat seat_of(const struct task_struct *p, s32 cpu, s32 prev, co
 /* The best of the idle CPUs of less rank than `limit` for a task that ran on `prev`, or -1. */
 static s32 best_seat(const struct task_struct *p, s32 prev, const struct cpumask *idle, u32 limit)
 {
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
 	u32 i, nr = nr_cpus < TW_IDLE_SCAN ? nr_cpus : TW_IDLE_SCAN, best_rank = limit;
 	s32 best = -1;
 
@@ -90,7 +95,9 @@ static s32 best_seat(const struct task_struct *p, s32 prev, const struct cpumask
 		struct tw_seat seat;
 		u32 rank;
 
-		if (!bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		/* Those that are offline stay marked as idle. */
+		if (!bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+		    !bpf_cpumask_test_cpu(cpu, online))
 			continue;
 		seat = seat_of(p, cpu, prev, idle);
 		rank = tw_seat_rank(&seat);
@@ -101,6 +108,7 @@ static s32 best_seat(const struct task_struct *p, s32 prev, const struct cpumask
 		if (rank == TW_SEAT_BEST)
 			break;
 	}
+	scx_bpf_put_cpumask(online);
 	return best;
 }
 
@@ -114,14 +122,14 @@ static s32 claim_seat(const struct task_struct *p, s32 prev, u32 limit)
 	return best >= 0 && scx_bpf_test_and_clear_cpu_idle(best) ? best : -1;
 }
 
-/* A CPU of an idle core that the kernel has lost, claimed, or -1. */
-__noinline int claim_lost_core(const struct task_struct *p __arg_trusted, s32 prev)
+/* A CPU of an idle core, which the kernel does not know to be idle, claimed, or -1. */
+__noinline int claim_unknown_core(const struct task_struct *p __arg_trusted, s32 prev)
 {
 	struct cpu_ctx *cctx = cpu_ctx_of(bpf_get_smp_processor_id());
 	u64 now = scx_bpf_now();
 	s32 cpu;
 
-	if (!cctx || !tw_looks_for_core(now, cctx->no_core_at))
+	if (!cctx || p->nr_cpus_allowed == 1 || !tw_looks_for_core(now, cctx->no_core_at))
 		return -1;
 	cpu = claim_seat(p, prev, TW_SEAT_SHARED);
 	if (cpu < 0)
@@ -137,11 +145,14 @@ static s32 claim_whole_core(const struct task_struct *p, s32 prev)
 	if (hidden_smt)
 		return claim_seat(p, prev, TW_SEAT_SHARED);
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, SCX_PICK_IDLE_CORE);
-	return cpu >= 0 ? cpu : claim_lost_core(p, prev);
+	return cpu >= 0 ? cpu : claim_unknown_core(p, prev);
 }
 
-/* The idle CPU that the kernel claimed for a task, or in its place one of an idle core that it has lost. */
-static s32 prefer_lost_core(const struct task_struct *p, s32 prev, s32 cpu)
+/*
+ * The idle CPU that the kernel claimed for a task, or in its place one of an idle core where that is shared:
+ * the kernel, which looks for idle cores first, knew of none.
+ */
+static s32 prefer_unknown_core(const struct task_struct *p, s32 prev, s32 cpu)
 {
 	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
 	struct neighbours beside;
@@ -149,10 +160,10 @@ static s32 prefer_lost_core(const struct task_struct *p, s32 prev, s32 cpu)
 
 	look_at_core(cpu, idle, &beside);
 	scx_bpf_put_idle_cpumask(idle);
-	whole = beside.run ? claim_lost_core(p, prev) : -1;
+	whole = beside.run ? claim_unknown_core(p, prev) : -1;
 	if (whole < 0)
 		return cpu;
-	/* It was claimed and gets nobody: this has it say again that it is idle. */
+	/* Gives up the other claim: the CPU says again that it is idle. */
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 	return whole;
 }
