@@ -237,8 +237,6 @@ fn check_sizes(threads: Option<u32>, phase_units: u64) -> Result<(), (&'static s
     Ok(())
 }
 
-const RUNS: Step = Step::Key("runs");
-
 /// Which of them, from 0, is equal to one before it.
 fn repeated<T: Ord>(all: impl Iterator<Item = T>) -> Option<usize> {
     let mut seen = BTreeSet::new();
@@ -287,14 +285,15 @@ impl Experiment {
             message,
         };
         let mut experiment: Self = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
-        let has_runs = !experiment.runs.is_empty();
-        if !has_runs {
+        let checked = if experiment.runs.is_empty() {
             experiment.runs = experiment.default_runs();
-        }
-        experiment.check().map_err(|error| match has_runs {
-            true => wrong(error.in_file(text)),
-            false => wrong(error.of_default(RUNS, Step::Key("program")).in_file(text)),
-        })?;
+            experiment
+                .check()
+                .map_err(|error| error.of_default("runs", "program"))
+        } else {
+            experiment.check()
+        };
+        checked.map_err(|error| wrong(error.in_file(text)))?;
         Ok(experiment)
     }
 
@@ -322,7 +321,7 @@ impl Experiment {
             program.check(nth)?;
         }
         for (nth, run) in self.runs.iter().enumerate() {
-            let wrong = |what: String| Wrong::new(&[RUNS, Step::Nth(nth)], what);
+            let wrong = |what: String| Wrong::new(&[Step::Key("runs"), Step::Nth(nth)], what);
             let is_known = |name: &&String| self.programs.iter().any(|program| program.name == **name);
             if let Some(name) = run.iter().find(|name| !is_known(name)) {
                 return Err(wrong(format!("runs names {name:?}, which is no program")));
@@ -330,7 +329,10 @@ impl Experiment {
             self.check_run(run).map_err(wrong)?;
         }
         match repeated(self.runs.iter()) {
-            Some(nth) => Err(Wrong::new(&[RUNS, Step::Nth(nth)], "runs has the same run twice")),
+            Some(nth) => Err(Wrong::new(
+                &[Step::Key("runs"), Step::Nth(nth)],
+                "runs has the same run twice",
+            )),
             None => Ok(()),
         }
     }
@@ -513,19 +515,12 @@ impl Program {
                 String::from("it needs either synthetic or command, or rtapp or stages"),
             ));
         }
-        let sized = [
-            (
-                "synthetic",
-                self.synthetic.as_ref().map(|of| (of.threads, of.phase_units)),
-            ),
-            (
-                "stages",
-                self.stages.as_ref().map(|of| (of.threads, of.phase_units)),
-            ),
-        ];
-        for (kind, (threads, phase_units)) in
-            sized.into_iter().filter_map(|(kind, sizes)| Some((kind, sizes?)))
-        {
+        let sizes = match (&self.synthetic, &self.stages) {
+            (Some(of), _) => Some(("synthetic", of.threads, of.phase_units)),
+            (_, Some(of)) => Some(("stages", of.threads, of.phase_units)),
+            _ => None,
+        };
+        if let Some((kind, threads, phase_units)) = sizes {
             check_sizes(threads, phase_units)
                 .map_err(|(key, what)| of_this(&[Step::Key(kind), Step::Key(key)], what))?;
         }

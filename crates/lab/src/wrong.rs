@@ -35,11 +35,11 @@ impl Wrong {
         Self::new(&[], what)
     }
 
-    /// The same of a file without the key at which it is, whose default comes from what `source` has.
-    pub(crate) fn of_default(mut self, key: Step, source: Step) -> Self {
-        if let (Step::Key(name), Some(true)) = (key, self.at.first().map(|first| *first == key)) {
-            self.at = vec![source];
-            self.what += &format!("; the file has no {name} of its own");
+    /// The same of a file without `key`, whose default comes from what `source` has.
+    pub(crate) fn of_default(mut self, key: &str, source: &'static str) -> Self {
+        if matches!(self.at.first(), Some(Step::Key(first)) if *first == key) {
+            self.at = vec![Step::Key(source)];
+            self.what += &format!("; the file has no {key} of its own");
         }
         self
     }

@@ -554,27 +554,21 @@ fn start(
     }
     for name in run {
         let program = experiment.program(name);
-        match program {
+        let seed = program.seed(experiment, round);
+        let started: Box<dyn threadwise_simulator::Program> = match program {
             Program {
                 rtapp: Some(file), ..
-            } => world.start(Box::new(described(file, machine)?), load::NORMAL_WEIGHT, None),
+            } => Box::new(described(file, machine)?),
             Program {
                 synthetic: Some(synthetic),
                 ..
-            } => {
-                let seed = program.seed(experiment, round);
-                let started = simulated(synthetic, unit_ns(mips), machine, seed);
-                world.start(Box::new(started), load::NORMAL_WEIGHT, None)
-            }
+            } => Box::new(simulated(synthetic, unit_ns(mips), machine, seed)),
             Program {
                 stages: Some(stages), ..
-            } => {
-                let seed = program.seed(experiment, round);
-                let started = staged(stages, unit_ns(mips), machine, seed);
-                world.start(Box::new(started), load::NORMAL_WEIGHT, None)
-            }
+            } => Box::new(staged(stages, unit_ns(mips), machine, seed)),
             _ => unreachable!("can_be_simulated() has seen that it is one of these"),
         };
+        world.start(started, load::NORMAL_WEIGHT, None);
     }
     Ok(())
 }

@@ -45,9 +45,9 @@ static bool runs_serial(s32 cpu)
 
 /* What runs on the other hardware threads of the CPU's core. */
 __noinline int look_at_core(s32 cpu, const struct cpumask *idle __arg_trusted,
+			    const struct cpumask *online __arg_trusted,
 			    struct neighbours *neighbours __arg_nonnull)
 {
-	const struct cpumask *online = scx_bpf_get_online_cpumask();
 	s32 other = cpu;
 	u32 i;
 
@@ -63,17 +63,30 @@ __noinline int look_at_core(s32 cpu, const struct cpumask *idle __arg_trusted,
 		neighbours->run = true;
 		neighbours->serial |= runs_serial(other);
 	}
-	scx_bpf_put_cpumask(online);
 	return 0;
 }
 
+/* The same of one CPU now. */
+static struct neighbours neighbours_of(s32 cpu)
+{
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+	struct neighbours beside;
+
+	look_at_core(cpu, idle, online, &beside);
+	scx_bpf_put_idle_cpumask(idle);
+	scx_bpf_put_cpumask(online);
+	return beside;
+}
+
 /* An idle CPU as a task sees it that ran on `prev`. */
-static struct tw_seat seat_of(const struct task_struct *p, s32 cpu, s32 prev, const struct cpumask *idle)
+static struct tw_seat seat_of(const struct task_struct *p, s32 cpu, s32 prev, const struct cpumask *idle,
+			      const struct cpumask *online)
 {
 	s32 first = first_of_core(cpu);
 	struct neighbours beside;
 
-	look_at_core(cpu, idle, &beside);
+	look_at_core(cpu, idle, online, &beside);
 	return (struct tw_seat){
 		.shared = beside.run,
 		.beside_serial = beside.serial,
@@ -99,7 +112,7 @@ static s32 best_seat(const struct task_struct *p, s32 prev, const struct cpumask
 		if (!bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
 		    !bpf_cpumask_test_cpu(cpu, online))
 			continue;
-		seat = seat_of(p, cpu, prev, idle);
+		seat = seat_of(p, cpu, prev, idle, online);
 		rank = tw_seat_rank(&seat);
 		if (rank >= best_rank)
 			continue;
@@ -154,13 +167,8 @@ static s32 claim_whole_core(const struct task_struct *p, s32 prev)
  */
 static s32 prefer_unknown_core(const struct task_struct *p, s32 prev, s32 cpu)
 {
-	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
-	struct neighbours beside;
-	s32 whole;
+	s32 whole = neighbours_of(cpu).run ? claim_unknown_core(p, prev) : -1;
 
-	look_at_core(cpu, idle, &beside);
-	scx_bpf_put_idle_cpumask(idle);
-	whole = beside.run ? claim_unknown_core(p, prev) : -1;
 	if (whole < 0)
 		return cpu;
 	/* Gives up the other claim: the CPU says again that it is idle. */
@@ -171,13 +179,9 @@ static s32 prefer_unknown_core(const struct task_struct *p, s32 prev, s32 cpu)
 /* An idle CPU for which a running task of this class leaves its own, claimed, or -1. */
 static s32 find_better_seat(const struct task_struct *p, enum tw_class class, s32 cpu)
 {
-	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
-	struct neighbours beside;
-	u32 limit;
+	struct neighbours beside = neighbours_of(cpu);
+	u32 limit = tw_leaves_seat_for(class, beside.run, beside.serial);
 
-	look_at_core(cpu, idle, &beside);
-	scx_bpf_put_idle_cpumask(idle);
-	limit = tw_leaves_seat_for(class, beside.run, beside.serial);
 	if (limit == TW_SEAT_SHARED)
 		return claim_whole_core(p, cpu);
 	return limit == TW_SEAT_BEST ? -1 : claim_seat(p, cpu, limit);

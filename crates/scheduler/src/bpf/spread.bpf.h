@@ -68,12 +68,11 @@ static void count_busy(struct tally *tally, s32 from, const struct cpumask *idle
 	}
 }
 
-/* A CPU as a task sees it that ran on `prev` and whose program is at `home`. */
-static struct tw_spot spot_of(const struct task_struct *p, s32 cpu, s32 prev, u32 home,
-			      const struct cpumask *idle, const struct tally *tally)
+/* A CPU as a task sees it whose program is at `home`. */
+static struct tw_spot spot_of(s32 cpu, const struct tw_seat *seat, u32 home, const struct tally *tally)
 {
 	return (struct tw_spot){
-		.seat = seat_of(p, cpu, prev, idle),
+		.seat = *seat,
 		.home = home == llc_at(cpu) + 1,
 		.nr_busy_llc = tally->llc[llc_at(cpu)],
 		.nr_busy_package = tally->package[package_at(cpu)],
@@ -84,24 +83,29 @@ static struct tw_spot spot_of(const struct task_struct *p, s32 cpu, s32 prev, u3
 static void find_spot(const struct task_struct *p, s32 prev, u32 home, const struct cpumask *idle,
 		      struct tally *tally)
 {
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
 	u32 i, nr = nr_spots();
 
 	tally->best_rank = TW_SEAT_NONE;
 	tally->best = -1;
 	bpf_for(i, 0, nr) {
 		s32 cpu = (prev + i) % nr_cpus;
+		struct tw_seat seat;
 		struct tw_spot spot;
 		u32 rank;
 
-		if (!bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		if (!bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+		    !bpf_cpumask_test_cpu(cpu, online))
 			continue;
-		spot = spot_of(p, cpu, prev, home, idle, tally);
+		seat = seat_of(p, cpu, prev, idle, online);
+		spot = spot_of(cpu, &seat, home, tally);
 		rank = tw_spot_rank(&spot, mode);
 		if (rank >= tally->best_rank)
 			continue;
 		tally->best = cpu;
 		tally->best_rank = rank;
 	}
+	scx_bpf_put_cpumask(online);
 }
 
 /*
@@ -163,15 +167,19 @@ static s32 find_better_spot(struct task_struct *p, s32 cpu)
 	u32 zero = 0, nr_ready, home, own_rank;
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &zero);
 	u8 *known = find_home(p, &nr_ready);
-	const struct cpumask *idle;
+	const struct cpumask *idle, *online;
+	struct tw_seat seat;
 	struct tw_spot own;
 
 	if (!tally || !known)
 		return -1;
 	home = home_of(known, nr_ready);
 	idle = scx_bpf_get_idle_cpumask();
+	online = scx_bpf_get_online_cpumask();
 	count_busy(tally, cpu, idle);
-	own = spot_of(p, cpu, cpu, home, idle, tally);
+	seat = seat_of(p, cpu, cpu, idle, online);
+	scx_bpf_put_cpumask(online);
+	own = spot_of(cpu, &seat, home, tally);
 	/* Itself. */
 	own.nr_busy_llc -= own.nr_busy_llc ? 1 : 0;
 	own.nr_busy_package -= own.nr_busy_package ? 1 : 0;
