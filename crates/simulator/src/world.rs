@@ -68,6 +68,8 @@ pub struct World {
     programs: Vec<Box<dyn Program>>,
     /// The tasks of each program, by thread.
     tasks: Vec<Vec<TaskIndex>>,
+    /// Threads that begin after the main threads that begin at that time.
+    beginning: Vec<TaskIndex>,
     /// The CPUs on which threads begin, one after the other.
     first_cpus: Vec<CpuIndex>,
     pub(crate) sleepers: Sleepers,
@@ -101,6 +103,7 @@ impl World {
             scheduler,
             programs: Vec::new(),
             tasks: Vec::new(),
+            beginning: Vec::new(),
             first_cpus: (0..machine.nr_cpus()).collect(),
             sleepers: BTreeMap::new(),
             watch: None,
@@ -189,7 +192,8 @@ impl World {
     }
 
     /// Starts a program now, all its threads of this weight (100 is nice 0), each bound to a CPU or none. Its main thread
-    /// was on a CPU after the first, so that who does not know which CPU is fast has no luck with CPU 0.
+    /// was on a CPU after the first, so that who does not know which CPU is fast has no luck with CPU 0. Where several programs
+    /// start at a time their main threads come first, as they do in processes, which have to create the others.
     pub fn start(&mut self, program: Box<dyn Program>, weight: u32, bound_to: Option<CpuIndex>) {
         let index = self.programs.len();
         let threads = 0..program.nr_threads();
@@ -198,7 +202,15 @@ impl World {
         self.kernel.nr_threads.push(0);
         self.kernel.serial_ahead.push(0);
         self.add_threads(index, threads, weight, bound_to);
-        for task in self.tasks[index].clone() {
+        let tasks = self.tasks[index].clone();
+        if let Some((&main, others)) = tasks.split_first() {
+            self.wake(main, None);
+            self.beginning.extend(others);
+        }
+    }
+
+    fn begin_others(&mut self) {
+        for task in std::mem::take(&mut self.beginning) {
             self.wake(task, None);
         }
     }
@@ -284,10 +296,12 @@ impl World {
     /// # Errors
     /// What does not hold, if it is being checked.
     pub fn run_until(&mut self, end: Ns) -> Result<(), String> {
+        self.begin_others();
         while let Some((now, event)) = self.kernel.events.pop(end) {
             self.kernel.now = now;
             self.nr_events += 1;
             self.happen(event);
+            self.begin_others();
             self.comes_to_an_end()?;
             self.look(|nr| format!("event {nr}, {event:?}"))?;
         }

@@ -86,9 +86,9 @@ impl Fair {
     pub(super) fn has_room(&mut self, kernel: &Kernel, llc: usize, task: TaskIndex, nr_failed: u32) -> bool {
         let mut left = 0.0;
         for &cpu in kernel.domains.cpus_of(llc) {
-            left += (1.0 - self.idle_scan.utilization(kernel, cpu) - NEGLIGIBLE).max(0.0);
+            left += (1.0 - self.utilization.of_cpu(kernel, cpu) - NEGLIGIBLE).max(0.0);
         }
-        let wanted = self.entities[task].utilization.share() / f64::from(1u32 << nr_failed);
+        let wanted = self.utilization.of_task(task) / f64::from(1u32 << nr_failed);
         left == 0.0 || wanted <= left
     }
 
@@ -104,7 +104,9 @@ impl Fair {
         if kernel.now >= self.idle_balance.next_scan {
             self.idle_balance.next_scan = kernel.now + kernel.domains.cpus_of(llc).len() as Ns * MS;
             for llc in 0..kernel.domains.nr_llcs() {
-                self.idle_scan.update(kernel, llc);
+                if kernel.idle_behind(llc).next().is_some() {
+                    self.update_idle_scan(kernel, llc);
+                }
             }
         }
         let has_domains = kernel.knows_cores() || kernel.domains.nr_llcs() > 1;

@@ -93,6 +93,13 @@ fn imbalance(local: Load, busiest: Load, all: Load) -> Option<i64> {
     Some(((most - mean) * busiest.nr_cpus).min((mean - own) * local.nr_cpus) / 1024)
 }
 
+/// The group of a CPU, if that balances for it: the first one does, where none is idle (`should_we_balance()`).
+fn local_group(kernel: &Kernel, cpu: CpuIndex, groups: &[Vec<CpuIndex>]) -> Option<usize> {
+    let local = groups.iter().position(|group| group.first() == Some(&cpu))?;
+    let is_idle = groups[local].iter().any(|&cpu| kernel.is_idle(cpu));
+    (!is_idle).then_some(local)
+}
+
 impl Fair {
     fn ready(&self, kernel: &Kernel, cpu: CpuIndex) -> impl Iterator<Item = TaskIndex> + '_ {
         let running = kernel.cpus[cpu].running;
@@ -119,7 +126,12 @@ impl Fair {
             // A jiffy less, so that domains do not stay in step.
             let nr_cpus = groups.iter().flatten().count().max(1);
             let interval = BUSY_FACTOR * nr_cpus as Ns * MS - self.tick_ns;
-            let (after, nr_failed) = match self.find_imbalance(kernel, cpu, &groups) {
+            let local = local_group(kernel, cpu, &groups);
+            if matches!(domain, Domain::Cache) && local.is_some() {
+                self.update_idle_scan(kernel, kernel.domains.llc_of(cpu));
+            }
+            let imbalance = local.and_then(|local| self.find_imbalance(kernel, local, &groups));
+            let (after, nr_failed) = match imbalance {
                 // CPUs stand at different points of it.
                 _ if next.is_none() => (interval * (1 + cpu as Ns) / kernel.cpus.len() as Ns, 0),
                 // Twice as long where nothing was to be done (`max_interval`).
@@ -136,18 +148,13 @@ impl Fair {
         }
     }
 
-    /// The group of which a CPU should take something, and how much (`sched_balance_find_src_group()`).
+    /// The group of which one should take something that is in the local group, and how much (`sched_balance_find_src_group()`).
     fn find_imbalance(
         &self,
         kernel: &Kernel,
-        cpu: CpuIndex,
+        local: usize,
         groups: &[Vec<CpuIndex>],
     ) -> Option<(usize, i64)> {
-        let local = groups.iter().position(|group| group.contains(&cpu))?;
-        // should_we_balance(): the first of the group does, where none is idle.
-        if groups[local][0] != cpu || groups[local].iter().any(|&cpu| kernel.is_idle(cpu)) {
-            return None;
-        }
         let loads: Vec<Load> = groups.iter().map(|group| self.load(kernel, group)).collect();
         let all = Load {
             weight: loads.iter().map(|load| load.weight).sum(),
@@ -196,6 +203,7 @@ impl Fair {
     fn take(&mut self, kernel: &mut Kernel, from: CpuIndex, to: CpuIndex, task: TaskIndex) {
         self.detach(kernel, from, task);
         self.place(kernel, to, task);
+        self.utilization.comes(kernel, task, to);
         kernel.tasks[task].cpu = to;
         self.queues[to].waiting.push(task);
     }

@@ -37,7 +37,6 @@ struct Entity {
     lag: i64,
     /// The idle CPU to which it is sent.
     leaves_for: Option<CpuIndex>,
-    utilization: Utilization,
     weight: i64,
     /// It sleeps, and is still in its CPU's queue.
     is_delayed: bool,
@@ -69,6 +68,7 @@ pub struct Fair {
     busy_balance: BusyBalance,
     newidle: Newidle,
     idle_scan: IdleScan,
+    utilization: Utilization,
     slice_ns: Ns,
     tick_ns: Ns,
 }
@@ -83,7 +83,8 @@ impl Fair {
             idle_balance: IdleBalance::new(nr),
             busy_balance: BusyBalance::new(nr),
             newidle: Newidle::new(nr),
-            idle_scan: IdleScan::new(&kernel.domains, nr),
+            idle_scan: IdleScan::new(&kernel.domains),
+            utilization: Utilization::new(nr),
             slice_ns: BASE_SLICE_NS * u64::from(1 + nr.min(8).ilog2()),
             tick_ns: kernel.costs.tick_period_ns,
         }
@@ -97,7 +98,7 @@ impl Fair {
     /// `update_curr()`.
     fn charge(&mut self, kernel: &Kernel, task: TaskIndex) {
         let ran = kernel.tasks[task].ran;
-        self.entities[task].utilization.update(kernel.now, ran);
+        self.utilization.charge(kernel, task);
         let ns = ran - std::mem::replace(&mut self.entities[task].charged_ns, ran);
         self.entities[task].vruntime += self.virtual_ns(task, ns);
         if self.entities[task].vruntime >= self.entities[task].deadline {
@@ -193,6 +194,7 @@ impl Scheduler for Fair {
             ..Entity::default()
         });
         self.idle_scan.enable(kernel.tasks[task].cpu);
+        self.utilization.enable();
     }
 
     fn select_cpu(&mut self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> CpuIndex {
@@ -202,7 +204,7 @@ impl Scheduler for Fair {
         let Some(cpu) = self.select_idle(kernel, task, prev) else {
             return prev;
         };
-        self.entities[task].utilization.skip(kernel.now);
+        self.utilization.comes(kernel, task, cpu);
         // It starts afresh where nobody else is.
         self.place(kernel, cpu, task);
         self.queues[cpu].protected_until = kernel.tasks[task].ran + self.slice_ns;
@@ -212,14 +214,12 @@ impl Scheduler for Fair {
 
     fn enqueue(&mut self, kernel: &mut Kernel, task: TaskIndex, why: Enqueue) {
         let cpu = kernel.tasks[task].cpu;
-        if why.wakeup {
-            self.entities[task].utilization.skip(kernel.now);
-        }
         let leaves_for = self.entities[task].leaves_for.take();
         let to = leaves_for
             .filter(|&to| !why.wakeup && !why.moved && kernel.may_run(task, to) && kernel.claim_idle(to));
         if let Some(to) = to.or(why.last.then_some(cpu)) {
             self.charge(kernel, task);
+            self.utilization.comes(kernel, task, to);
             self.queues[to].protected_until = kernel.tasks[task].ran + self.slice_ns;
             return kernel.insert_local(task, to, ENDLESS, false);
         }
@@ -234,6 +234,7 @@ impl Scheduler for Fair {
             kernel.account(cpu);
             self.charge(kernel, running);
         }
+        self.utilization.comes(kernel, task, cpu);
         if !self.requeue_delayed(kernel, cpu, task) {
             self.place(kernel, cpu, task);
         }
@@ -280,6 +281,9 @@ impl Scheduler for Fair {
         let cpu = kernel.tasks[task].cpu;
         let running = kernel.cpus[cpu].running;
         self.charge(kernel, task);
+        if sleeps {
+            self.utilization.sleeps(kernel, task);
+        }
         if sleeps && self.delay_dequeue(cpu, task, running) {
             return;
         }
@@ -294,6 +298,10 @@ impl Scheduler for Fair {
     fn dequeue(&mut self, kernel: &mut Kernel, task: TaskIndex) {
         let cpu = kernel.tasks[task].cpu;
         self.queues[cpu].waiting.retain(|&waiting| waiting != task);
+    }
+
+    fn check(&self, kernel: &Kernel) -> Result<(), String> {
+        self.utilization.check(kernel)
     }
 
     fn holds(&self, task: TaskIndex) -> bool {

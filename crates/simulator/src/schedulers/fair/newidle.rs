@@ -159,6 +159,7 @@ impl Fair {
         };
         self.detach(kernel, from, task);
         self.place(kernel, cpu, task);
+        self.utilization.comes(kernel, task, cpu);
         Some(task)
     }
 }

@@ -4,7 +4,6 @@
 use std::cmp::Reverse;
 
 use super::Fair;
-use super::utilization::Utilization;
 use crate::domains::Domains;
 use crate::idle::Idle;
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
@@ -15,8 +14,6 @@ const IMBALANCE: f64 = 1.17;
 /// How hard idle CPUs are looked for.
 #[derive(Clone, Debug)]
 pub(super) struct IdleScan {
-    /// How much each CPU has run of late.
-    utilizations: Vec<Utilization>,
     /// For each last-level cache, at how many CPUs behind it one looks for an idle one (`nr_idle_scan`).
     nr: Vec<usize>,
     /// For each task, the CPU before the one that it ran on last (`recent_used_cpu`).
@@ -24,9 +21,8 @@ pub(super) struct IdleScan {
 }
 
 impl IdleScan {
-    pub(super) fn new(domains: &Domains, nr_cpus: usize) -> Self {
+    pub(super) fn new(domains: &Domains) -> Self {
         Self {
-            utilizations: vec![Utilization::default(); nr_cpus],
             nr: (0..domains.nr_llcs())
                 .map(|llc| domains.cpus_of(llc).len())
                 .collect(),
@@ -37,21 +33,6 @@ impl IdleScan {
     pub(super) fn enable(&mut self, cpu: CpuIndex) {
         self.recent.push(cpu);
     }
-
-    /// How much of its time this CPU has run of late, 0 to 1.
-    pub(super) fn utilization(&mut self, kernel: &Kernel, cpu: CpuIndex) -> f64 {
-        let busy = kernel.now - kernel.cpus[cpu].idled_until(kernel.now);
-        self.utilizations[cpu].update(kernel.now, busy);
-        self.utilizations[cpu].share()
-    }
-
-    /// `update_idle_cpu_scan()`, whenever the domain is balanced: fewer with the square of the utilization, and none where
-    /// CPUs run for more than 0.85 of their time.
-    pub(super) fn update(&mut self, kernel: &Kernel, llc: usize) {
-        let cpus = kernel.domains.cpus_of(llc);
-        let sum: f64 = cpus.iter().map(|&cpu| self.utilization(kernel, cpu)).sum();
-        self.nr[llc] = nr_to_look_at(sum / cpus.len() as f64, cpus.len());
-    }
 }
 
 /// At how many of so many CPUs with this mean utilization.
@@ -61,6 +42,14 @@ fn nr_to_look_at(utilization: f64, nr_cpus: usize) -> usize {
 }
 
 impl Fair {
+    /// `update_idle_cpu_scan()`, whenever the domain is balanced: fewer with the square of the utilization, and none where
+    /// CPUs run for more than 0.85 of their time.
+    pub(super) fn update_idle_scan(&mut self, kernel: &Kernel, llc: usize) {
+        let cpus = kernel.domains.cpus_of(llc);
+        let sum: f64 = cpus.iter().map(|&cpu| self.utilization.of_cpu(kernel, cpu)).sum();
+        self.idle_scan.nr[llc] = nr_to_look_at(sum / cpus.len() as f64, cpus.len());
+    }
+
     /// `select_idle_sibling()`: the CPU that it ran on if that is idle, even beside a busy sibling; else the one before that;
     /// else one of an idle core behind the same cache (`select_idle_core()`); else the sibling (`select_idle_smt()`), or one of
     /// those that are looked at. One that has just begun goes to the cache with the most idle CPUs, and there to an idle core
