@@ -11,10 +11,10 @@ use threadwise_simulator::{Costs, Synthetic, World};
 use threadwise_workload::synthetic::Wait;
 
 const MS: u64 = 1_000_000;
-/// What an event of the large machine may take, where one of the small one takes 1. Measured are 1.4 to 2.5:
+/// What an event of the large machine may take, where one of the small one takes 1. Measured are 1.4 to 2.7:
 /// tasks of a large one are far away in memory, the more so beside others on the host.
 const MOST: f64 = 3.0;
-/// The same under the kernel's scheduler, whose idle CPUs look for the busiest of all. Measured are 2.8 to 3.8; 6 when
+/// The same under the kernel's scheduler, whose idle CPUs look for the busiest of all. Measured are 2.8 to 4.3; 6 when
 /// each tick looked at all.
 const MOST_OF_KERNEL: f64 = 5.0;
 

@@ -50,7 +50,7 @@ fn nth<J>(jobs: &[J], index: usize) -> Option<(usize, &J)> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicUsize;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use anyhow::bail;
 
@@ -70,6 +70,26 @@ mod tests {
         })
         .unwrap();
         assert_eq!(taken, jobs);
+    }
+
+    #[test]
+    fn as_many_jobs_as_cores_are_done_at_a_time() {
+        let nr_cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let nr_begun = AtomicUsize::new(0);
+        let meet = |_: &usize| {
+            nr_begun.fetch_add(1, Ordering::SeqCst);
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while nr_begun.load(Ordering::SeqCst) < nr_cores && Instant::now() < deadline {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Ok(nr_begun.load(Ordering::SeqCst))
+        };
+        let jobs: Vec<usize> = (0..nr_cores).collect();
+        in_order(&jobs, meet, |nr| {
+            assert_eq!(nr, nr_cores, "the others wait for this one");
+            Ok(())
+        })
+        .unwrap();
     }
 
     #[test]

@@ -229,16 +229,13 @@ fn the_simulator_says_what_the_lab_shows_on_unequal_cores() {
     let told = "[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise', '--machine', 'amp-8']\n";
     assert_same(&both("amp-8", &[KERNEL, told].concat()), |outcomes| {
         // Under the kernel's scheduler the serial program of this pair is on a slow CPU, or on the fast one, for as long as
-        // the run: by chance.
+        // the run: by chance, of which its share, and who is ahead, are made.
         let pair = "[\"parallel\",\"serial\"]";
-        let nr = outcomes.len();
-        outcomes.retain(|outcome| outcome.what != format!("{pair} under \"kernel\""));
-        assert_eq!(outcomes.len(), nr - 1);
-        for outcome in outcomes
-            .iter_mut()
-            .filter(|outcome| outcome.what.starts_with(pair))
-        {
+        for outcome in outcomes.iter_mut().filter(|it| it.what.starts_with(pair)) {
             outcome.over_first = None;
+            if outcome.what.ends_with("\"kernel\"") {
+                outcome.fairness = None;
+            }
         }
     });
 }

@@ -201,7 +201,13 @@ impl Utilization {
 
 #[cfg(test)]
 mod tests {
+    use threadwise_machine::Machine;
+    use threadwise_policy::Tunables;
+    use threadwise_workload::synthetic::Wait;
+
     use super::*;
+    use crate::schedulers::Known;
+    use crate::{Costs, Synthetic};
 
     #[test]
     fn the_past_counts_half_after_its_half_life() {
@@ -232,5 +238,32 @@ mod tests {
         assert_eq!(after(0.75, 0.25, 0.25), 0.625);
         assert_eq!(after(0.75, 0.25, 0.5), 0.75, "it waited");
         assert_eq!(after(0.75, 0.745, 0.745), 0.75, "that is no difference");
+    }
+
+    #[test]
+    fn it_is_noticed_if_a_task_counts_elsewhere_than_it_is_or_a_cpu_expects_too_much() {
+        let machine = Machine::load("smp-8").expect("a machine");
+        let mut world = Known::RoundRobin.world(&machine, Costs::FREE, Tunables::default());
+        let ratio = "inf:1".parse().expect("a ratio");
+        let program = Synthetic::new(ratio, 1000, 1000, 2, Wait::Passive, 1);
+        world.start(Box::new(program), 100, None);
+        world.run_until(100_000).expect("it runs");
+        let kernel = &world.kernel;
+        let mut utilization = Utilization::new(kernel.cpus.len());
+        for task in 0..2 {
+            utilization.enable();
+            utilization.comes(kernel, task, kernel.tasks[task].cpu);
+        }
+        assert_eq!(utilization.check(kernel), Ok(()));
+        let elsewhere = (kernel.tasks[1].cpu + 1) % kernel.cpus.len();
+        let mut wrong = utilization.clone();
+        wrong.comes(kernel, 1, elsewhere);
+        assert!(wrong.check(kernel).is_err(), "it is not there");
+        let mut wrong = utilization.clone();
+        wrong.sleeps(kernel, 1);
+        assert!(wrong.check(kernel).is_err(), "it does not sleep");
+        let mut wrong = utilization;
+        wrong.cpus[elsewhere].add_estimate(0.5);
+        assert!(wrong.check(kernel).is_err(), "nobody is there who would run");
     }
 }

@@ -127,11 +127,53 @@ fn select_idlest(kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option
 
 #[cfg(test)]
 mod tests {
+    use threadwise_machine::Machine;
+    use threadwise_policy::Tunables;
+    use threadwise_workload::synthetic::Wait;
+
     use super::*;
+    use crate::faults::Dice;
+    use crate::mask::CpuMask;
+    use crate::schedulers::Known;
+    use crate::{Costs, Synthetic};
 
     #[test]
     fn the_busier_cpus_are_the_fewer_are_looked_at() {
         let of = |utilization| nr_to_look_at(utilization, 8);
         assert_eq!([0.0, 0.5, 0.75, 0.86, 1.0].map(of), [8, 5, 1, 0, 0]);
+    }
+
+    /// By mask, and one by one.
+    #[test]
+    fn who_may_run_anywhere_finds_what_who_may_run_on_each_cpu_finds() {
+        let machine = Machine::load("dual-smt").expect("a machine");
+        let mut world = Known::RoundRobin.world(&machine, Costs::FREE, Tunables::default());
+        let ratio = "1:1".parse().expect("a ratio");
+        let program = Synthetic::new(ratio, 1000, 1000, 2, Wait::Passive, 1);
+        world.start(Box::new(program), 100, None);
+        let nr_cpus = machine.nr_cpus();
+        world.kernel.allow(1, Some(CpuMask::of(nr_cpus, 0..nr_cpus)));
+        let mut fair = Fair::new(&mut world.kernel);
+        let mut dice = Dice::new(1, 0);
+        let mut nr_found = 0;
+        for _ in 0..2000 {
+            for cpu in 0..nr_cpus {
+                world.kernel.idle.remove(cpu);
+                if dice.one_in(3) {
+                    world.kernel.idle.add(cpu);
+                }
+            }
+            let prev = dice.below(nr_cpus as u64) as usize;
+            fair.idle_scan.nr.fill(dice.below(6) as usize);
+            let found = fair.first_idle(&world.kernel, 0, prev);
+            assert_eq!(
+                found,
+                fair.first_idle(&world.kernel, 1, prev),
+                "from {prev}: {:?}",
+                fair.idle_scan
+            );
+            nr_found += usize::from(found.is_some());
+        }
+        assert!((500..1900).contains(&nr_found), "{nr_found}");
     }
 }
