@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Random small worlds in which everything goes wrong: our scheduler and the others hold, and those that are broken do not.
 
-use std::sync::atomic::AtomicBool;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use threadwise_policy::{AlternateBy, PairingBy};
 use threadwise_simulator::Memory;
@@ -237,4 +240,30 @@ fn a_sweep_stops_at_the_first_world_that_fails_and_when_it_is_told() {
     assert_eq!((0..5_000).find(|&number| fails(number)), Some(number));
     let swept = sweep.run(&AtomicBool::new(true), &|_| ());
     assert_eq!((swept.nr_worlds, swept.failed), (0, None));
+}
+
+#[test]
+fn a_sweep_plays_a_world_on_each_core_at_a_time() {
+    let nr_cores = thread::available_parallelism().map_or(1, NonZero::get) as u64;
+    let (nr_there, nr_late) = (AtomicU64::new(0), AtomicU64::new(0));
+    // Who has played one waits for the others to have played one each.
+    let done = |_| {
+        nr_there.fetch_add(1, Ordering::SeqCst);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while nr_there.load(Ordering::SeqCst) < nr_cores {
+            if Instant::now() > deadline {
+                nr_late.fetch_add(1, Ordering::SeqCst);
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let sweep = Sweep {
+        seed: 1,
+        from: 0,
+        nr_worlds: nr_cores,
+        schedulers: Known::ALL.to_vec(),
+    };
+    assert_eq!(sweep.run(&AtomicBool::new(false), &done).nr_worlds, nr_cores);
+    assert_eq!(nr_late.into_inner(), 0, "somebody was alone");
 }

@@ -322,7 +322,7 @@ fn perfetto_gets_tracks_slices_and_arrows() {
     assert_eq!(of_kind("M", "").len(), 2 + 4 + 2, "names of processes and tracks");
     let runs = of_kind("X", "run");
     assert!(runs.iter().any(|run| run["name"] == "half 3") && of_kind("X", "phase").len() > 4);
-    // Each arrow ends where a run begins.
+    // Each arrow leads from where another thread runs to where a run begins.
     let (from, to) = (of_kind("s", "wake"), of_kind("f", "wake"));
     assert!(
         from.len() == to.len() && from.len() > 10,
@@ -332,7 +332,18 @@ fn perfetto_gets_tracks_slices_and_arrows() {
     );
     for (from, to) in from.iter().zip(to) {
         let begins = |run: &&&serde_json::Value| run["ts"] == to["ts"] && run["tid"] == to["tid"];
-        assert!(runs.iter().find(begins).is_some(), "{to}");
+        let run = runs.iter().find(begins);
+        assert!(run.is_some(), "{to}");
+        let number = |value: &serde_json::Value| value.as_f64().expect("a number");
+        let wakes = |waker: &&&serde_json::Value| {
+            let (begin, at) = (number(&waker["ts"]), number(&from["ts"]));
+            waker["tid"] == from["tid"] && begin <= at && at <= begin + number(&waker["dur"])
+        };
+        let waker = runs.iter().find(wakes);
+        assert!(
+            waker.is_some_and(|waker| waker["name"] != run.expect("it does")["name"]),
+            "{from}"
+        );
         assert!(from["id"] == to["id"] && from["ts"].as_f64() <= to["ts"].as_f64());
     }
 }

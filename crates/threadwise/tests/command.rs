@@ -596,7 +596,8 @@ fn programs_that_use_memory_share_caches_that_can_be_resized() {
     // A third of 6 accesses misses, for 100 ns each: 1.2 us for a microsecond of work, beside 1.
     assert!((gain(&four_mb, hungry, 1) / 1.2 - 1.0).abs() < 0.01);
     assert!((gain(&four_mb, none, 1) - 1.0).abs() < 0.01);
-    assert!(gain(&four_mb, sharing, 1) < 0.9 && (gain(&four_mb, sharing, 2) - 1.0).abs() < 0.01);
+    // Main threads come first, and fill the first package; the others have a set of their own in the second.
+    assert!((gain(&four_mb, sharing, 1) - 1.0).abs() < 0.01 && gain(&four_mb, sharing, 2) > 1.1);
     for unshared in [
         packages(&["--without", "acceleration", "--llc-kib", "16384"]),
         packages(&["--without", "acceleration,caches"]),

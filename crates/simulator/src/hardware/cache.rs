@@ -53,7 +53,7 @@ pub(super) fn misses(users: &[Footprint], cache_bytes: Option<u64>) -> Vec<u64> 
 }
 
 /// How long it takes to bring a working set, or as much of it as a cache of this size holds, there: a miss for each line, one
-/// after the other. No more than that: on hardware with prefetchers it is less.
+/// after the other. No more than that: on hardware with prefetchers it is less. The estimate is ours, from the latency alone.
 pub(super) fn refill_ns(working_set_bytes: u64, cache_bytes: Option<u64>, latency_ns: u64) -> u64 {
     working_set_bytes.min(cache_bytes.unwrap_or(0)) / LINE_BYTES * latency_ns
 }

@@ -37,7 +37,8 @@ pub(crate) type Rate = u64;
 /// The fixed point of rates: 16 bits, six more than capacities have.
 pub(crate) const RATE_ONE: Rate = 1 << 16;
 
-/// The rate of a CPU of this capacity that shares nothing.
+/// The rate of a CPU of this capacity that shares nothing: in proportion, as capacities are defined
+/// (Documentation/scheduler/sched-capacity.rst) and thread-essence has its a for all programs alike.
 pub(crate) fn rate_of(capacity: u32) -> Rate {
     u64::from(capacity) * (RATE_ONE / u64::from(threadwise_policy::CAPACITY_ONE))
 }
