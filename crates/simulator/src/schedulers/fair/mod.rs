@@ -283,9 +283,9 @@ impl Scheduler for Fair {
         self.charge(kernel, task);
         if sleeps {
             self.utilization.sleeps(kernel, task);
-        }
-        if sleeps && self.delay_dequeue(cpu, task, running) {
-            return;
+            if self.delay_dequeue(cpu, task, running) {
+                return;
+            }
         }
         // It counts among those that it leaves.
         if running != Some(task) {

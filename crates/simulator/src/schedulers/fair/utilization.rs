@@ -142,9 +142,8 @@ impl Utilization {
         }
     }
 
-    /// A task that ran, or waited, goes to sleep or has ended.
+    /// A task that ran, or waited, and was charged for it goes to sleep or has ended.
     pub(super) fn sleeps(&mut self, kernel: &Kernel, task: TaskIndex) {
-        self.charge(kernel, task);
         let of_task = &mut self.tasks[task];
         let (Some(cpu), Some(since)) = (of_task.counts_on, of_task.ready_since.take()) else {
             return;
