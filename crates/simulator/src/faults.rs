@@ -364,6 +364,7 @@ impl World {
         let mut dice = Dice::new(seed, nr);
         let threads = (0..1 + dice.below(6)).map(|_| 1 + dice.below(3)).collect();
         self.start(Box::new(Burst { dice, left: threads }), 100, None);
+        self.begin_others();
     }
 }
 

@@ -209,7 +209,8 @@ impl World {
         }
     }
 
-    fn begin_others(&mut self) {
+    /// Those that [`World::start`] left: once all that start at a time have.
+    pub(crate) fn begin_others(&mut self) {
         for task in std::mem::take(&mut self.beginning) {
             self.wake(task, None);
         }
@@ -301,7 +302,6 @@ impl World {
             self.kernel.now = now;
             self.nr_events += 1;
             self.happen(event);
-            self.begin_others();
             self.comes_to_an_end()?;
             self.look(|nr| format!("event {nr}, {event:?}"))?;
         }
