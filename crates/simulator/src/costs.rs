@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the kernel's own work takes.
 
+use threadwise_machine::Machine;
+
 use crate::Ns;
 
 /// The time that each of these takes on the fastest CPU, in nanoseconds; slower CPUs take longer in proportion, but where it
@@ -26,7 +28,7 @@ pub struct Costs {
     pub timer_ns: Ns,
     /// From the request to another CPU that is idle to look for something to run until it does; not scaled.
     pub kick_ns: Ns,
-    /// How late timers and other CPUs' requests interrupt what runs.
+    /// How late timers and other CPUs' requests interrupt what runs at most; all delays up to that are as likely.
     pub interrupt_ns: Ns,
     /// Between ticks; not scaled. All CPUs have theirs at once.
     pub tick_period_ns: Ns,
@@ -71,21 +73,29 @@ impl Costs {
             timer_ns: instructions(9_500),
             kick_ns: 20_000,
             // Emulated CPUs take interrupts at the ends of quanta of 160 us, 20,000 instructions at most (crates/lab/src/governor.rs).
-            interrupt_ns: instructions(10_000).min(80_000),
+            interrupt_ns: instructions(20_000).min(160_000),
             tick_period_ns: 4_000_000,
         }
     }
 
-    /// The same under ours: what fits nine threads on eight CPUs with slices of 1, 4 and 20 ms and rotation each 0.25, 0.5, 1,
-    /// 4 and 8 ms, six runs within 1 %. The timer's are those of a look at eight CPUs. Where one of the CPUs is faster
-    /// (amp-8; four runs of 9 and 16 threads within 5 %) what switches looks for a CPU twice and asks others for theirs; a
-    /// serial thread that is alone on the fast one takes 6,940 for a tick and a look at who could come from a slower one.
-    pub fn of_lab_with_ours(mips: u32, cores_differ: bool) -> Self {
+    /// The same under ours, on a machine that the lab boots: what fits nine threads on eight CPUs with slices of 1, 4 and 20 ms
+    /// and rotation each 0.25, 1, 4 and 8 ms, five runs each on smp-8, amp-8 and smt-8 within 2 %. All their switches are asked
+    /// for by the timer, whose callback looks at eight CPUs; what CPUs take to ask and to be asked is in the switch. Where
+    /// CPUs share cores, or differ and the scheduler knows it (`cores_differ`), what goes on looks at more of them.
+    pub fn of_lab_with_ours(mips: u32, machine: &Machine, cores_differ: bool) -> Self {
         let instructions = |n: u64| n * 1000 / u64::from(mips.max(1));
+        let (switch, keep) = if cores_differ {
+            (9_200, 4_400)
+        } else if machine.has_smt() {
+            (11_800, 3_800)
+        } else {
+            (10_000, 2_900)
+        };
         Self {
-            switch_ns: instructions(if cores_differ { 11_000 } else { 5_500 }),
-            keep_ns: instructions(if cores_differ { 4_600 } else { 3_300 }),
-            tick_ns: instructions(2_300),
+            switch_ns: instructions(switch),
+            keep_ns: instructions(keep),
+            tick_ns: instructions(2_400),
+            timer_ns: instructions(11_000),
             ..Self::of_lab(mips)
         }
     }

@@ -10,7 +10,7 @@ use crate::Ns;
 use crate::costs::Costs;
 use crate::domains::Domains;
 use crate::events::{Event, Events};
-use crate::faults::Delays;
+use crate::faults::{Delays, Dice};
 use crate::hardware::{Hardware, Occupant, RATE_ONE, Rate, rate_of};
 use crate::idle::Idle;
 use crate::mask::CpuMask;
@@ -27,6 +27,9 @@ pub type QueueIndex = usize;
 
 /// A slice that does not end.
 pub const ENDLESS: Ns = Ns::MAX;
+
+/// The stream of draws that says how late interrupts are.
+const INTERRUPTS: u64 = 0x1a7e;
 
 /// Work: nanoseconds times the rate of the CPU, for up to 78 hours of the fastest.
 pub(crate) type Work = u64;
@@ -186,9 +189,13 @@ pub struct Kernel {
     timer_cpu: CpuIndex,
     /// The CPU on which the hook at hand runs.
     pub(crate) here: CpuIndex,
+    /// How long the hook at hand takes before other CPUs notice, and timers begin to run.
+    hook_takes: Ns,
     pub(crate) idle: Idle,
     pub(crate) hardware: Hardware,
-    /// What makes kicks and timers late.
+    /// When interrupts fall into what CPUs run.
+    interrupts: Dice,
+    /// What makes kicks and timers late beyond that.
     pub(crate) delays: Option<Box<Delays>>,
     /// What happened, if that is recorded.
     pub(crate) happenings: Option<Vec<(Ns, Happening)>>,
@@ -226,8 +233,10 @@ impl Kernel {
             timer_generation: 0,
             timer_cpu: 0,
             here: 0,
+            hook_takes: 0,
             idle: Idle::all(cores(machine), machine.has_smt() && !hides_smt),
             hardware: Hardware::new(machine),
+            interrupts: Dice::new(0, INTERRUPTS),
             delays: None,
             happenings: None,
         }
@@ -518,19 +527,20 @@ impl Kernel {
         }
     }
 
-    /// How late a CPU that runs takes an interrupt: so many instructions, of which it has fewer beside a busy sibling.
-    fn interrupt_latency(&self, cpu: CpuIndex) -> Ns {
-        self.costs.interrupt_ns * RATE_ONE / self.cpus[cpu].pace()
+    /// How late a CPU that runs takes an interrupt: up to so many instructions, of which it has fewer beside a busy sibling.
+    fn interrupt_latency(&mut self, cpu: CpuIndex) -> Ns {
+        let most = self.costs.interrupt_ns * RATE_ONE / self.cpus[cpu].pace();
+        self.interrupts.below(most + 1)
     }
 
     /// Has a CPU look for what to run (`SCX_KICK_IDLE` for an idle one).
     pub fn kick(&mut self, cpu: CpuIndex) {
-        let mut at = self.now
-            + match self.cpus[cpu].running {
-                _ if cpu == self.here => 0,
-                None => self.costs.kick_ns,
-                Some(_) => self.interrupt_latency(cpu),
-            };
+        let late = match self.cpus[cpu].running {
+            _ if cpu == self.here => 0,
+            None => self.costs.kick_ns,
+            Some(_) => self.interrupt_latency(cpu),
+        };
+        let mut at = self.now + self.hook_takes + late;
         if let Some(delays) = &mut self.delays {
             at += delays.of_kick();
         }
@@ -563,14 +573,26 @@ impl Kernel {
         let generation = self.timer_generation;
         let jitter = self.delays.as_mut().map_or(0, |delays| delays.of_timer());
         let late = self.interrupt_latency(self.here) + jitter;
-        self.events
-            .add(self.now + delay + late, Event::Timer { generation });
+        let at = self.now + self.hook_takes + delay + late;
+        self.events.add(at, Event::Timer { generation });
     }
 
     /// Has [`crate::Scheduler::other_timer`] called in so long, on whatever CPU is there.
     pub fn start_other_timer(&mut self, delay: Ns) {
         let jitter = self.delays.as_mut().map_or(0, |delays| delays.of_timer());
-        self.events.add(self.now + delay + jitter, Event::OtherTimer);
+        let at = self.now + self.hook_takes + delay + jitter;
+        self.events.add(at, Event::OtherTimer);
+    }
+
+    /// The CPU at hand takes an interrupt, whose handler is at work for so long.
+    pub(crate) fn enter_interrupt(&mut self, cost: Ns) {
+        let cpu = self.here;
+        self.interrupt(cpu, cost);
+        self.hook_takes = work(cost).div_ceil(self.cpus[cpu].pace());
+    }
+
+    pub(crate) fn leave_interrupt(&mut self) {
+        self.hook_takes = 0;
     }
 
     /// Whether this expiry of the timer still counts, and then the CPU on which it happens.

@@ -378,14 +378,16 @@ impl World {
                 let online = (0..self.kernel.cpus.len()).find(|&cpu| self.kernel.is_online(cpu));
                 let cpu = online.unwrap_or(0);
                 self.kernel.here = cpu;
-                self.kernel.interrupt(cpu, self.kernel.costs.timer_ns);
+                self.kernel.enter_interrupt(self.kernel.costs.timer_ns);
                 self.scheduler.other_timer(&mut self.kernel);
+                self.kernel.leave_interrupt();
             }
             Event::Timer { generation } => {
                 if let Some(cpu) = self.kernel.timer_expires(generation) {
                     self.kernel.here = cpu;
-                    self.kernel.interrupt(cpu, self.kernel.costs.timer_ns);
+                    self.kernel.enter_interrupt(self.kernel.costs.timer_ns);
                     self.scheduler.timer(&mut self.kernel);
+                    self.kernel.leave_interrupt();
                 }
             }
             Event::Wake { task } => {

@@ -28,9 +28,11 @@ fn world(by: AlternateBy, programs: &[(u64, u32)], lost_sample_in: u64) -> World
 
 fn world_with(by: AlternateBy, programs: &[(u64, u32)], faults: Faults) -> World {
     let machine = Machine::load("one-octo").unwrap();
-    let mut world = World::new(&machine, Costs::of_lab_with_ours(1000, false), |kernel| {
-        Threadwise::new(kernel, Tunables::default()).alternating_by(by)
-    });
+    let mut world = World::new(
+        &machine,
+        Costs::of_lab_with_ours(1000, &machine, false),
+        |kernel| Threadwise::new(kernel, Tunables::default()).alternating_by(by),
+    );
     world.record();
     world.check(Checker {
         idle_bound: 20 * MS,

@@ -228,6 +228,30 @@ fn programs_that_spin_take_turns_together() {
     assert!(ours > 0.84 && ours > kernel, "{ours} and {kernel}");
 }
 
+/// A timer's callback asks CPUs to give way, and has itself called again, when it is done: one that takes four steps
+/// of the rotation more than halves how often nine threads take turns on eight CPUs. An interrupt that a CPU takes late does so too.
+#[test]
+fn a_timer_s_work_and_late_interrupts_delay_turns() {
+    let turns = |timer_ns, interrupt_ns| {
+        let costs = Costs {
+            timer_ns,
+            interrupt_ns,
+            tick_period_ns: 20 * MS,
+            ..Costs::FREE
+        };
+        let mut world = world(Known::Threadwise, &machine("smp-8"), costs);
+        let endless = Synthetic::new(ratio("inf:1"), 1_000_000_000, UNIT_NS, 9, Wait::Passive, 1);
+        world.start(Box::new(endless), 100, None);
+        world.run_until(2_000 * MS).expect("nothing is checked");
+        world.outcome().nr_switches as f64
+    };
+    let usual = turns(0, 0);
+    for (timer_ns, interrupt_ns) in [(4 * MS, 0), (0, 8 * MS)] {
+        let less = turns(timer_ns, interrupt_ns) / usual;
+        assert!((0.1..0.6).contains(&less), "{usual}, {less:.2} of it");
+    }
+}
+
 /// A serial program beside a parallel one, recorded for a second.
 fn recorded(seed: u64) -> Timeline {
     let mut world = world(Known::Threadwise, &machine("core:4"), Costs::of_lab(60));

@@ -648,7 +648,7 @@ fn world_with(
     let capacities: Vec<u32> = machine.cpus().iter().map(|cpu| cpu.capacity).collect();
     let Some(ours) = Ours::of(scheduler)? else {
         let known = check::known(&scheduler.name)?;
-        let costs = match (known, known.costs_in_lab(mips, &capacities)) {
+        let costs = match (known, known.costs_in_lab(mips, machine, &capacities)) {
             // Who pays nothing does so everywhere.
             (Known::Clairvoyant, costs) => costs,
             (_, costs) => change(costs),
@@ -664,7 +664,7 @@ fn world_with(
     let tunables = ours.tunables.tunables();
     let is_told = ours.machine.is_some();
     let known = if is_told { &capacities[..] } else { &[] };
-    let costs = change(Known::Threadwise.costs_in_lab(mips, known));
+    let costs = change(Known::Threadwise.costs_in_lab(mips, machine, known));
     Ok(World::new(machine, costs, |kernel| {
         let made = match is_told {
             true => Threadwise::told(kernel, tunables),

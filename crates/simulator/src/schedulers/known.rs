@@ -130,13 +130,15 @@ impl Known {
         Self::offered().chain(broken).find(|known| known.name() == name)
     }
 
-    /// What the kernel's work takes under this scheduler in the lab, on CPUs of these capacities as it knows them: of those
-    /// that nobody runs there, as under its own. But clairvoyance costs nothing, as a mark that pays for its steps would be
+    /// What the kernel's work takes under this scheduler in the lab, on this machine, with CPUs of these capacities as it knows
+    /// them: of those that nobody runs there, as under its own. But clairvoyance costs nothing, as a mark that pays for its steps would be
     /// none.
-    pub fn costs_in_lab(self, mips: u32, capacities: &[u32]) -> Costs {
+    pub fn costs_in_lab(self, mips: u32, machine: &Machine, capacities: &[u32]) -> Costs {
         match self {
             Self::Clairvoyant => Costs::FREE,
-            Self::Threadwise => Costs::of_lab_with_ours(mips, !faster_than_slowest(capacities).is_empty()),
+            Self::Threadwise => {
+                Costs::of_lab_with_ours(mips, machine, !faster_than_slowest(capacities).is_empty())
+            }
             _ => Costs::of_lab(mips),
         }
     }

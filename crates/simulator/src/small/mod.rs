@@ -211,7 +211,7 @@ impl SmallWorld {
         let mut world = self.scheduler.world_of(
             &machine,
             &self.capacities,
-            self.scheduler.costs_in_lab(self.mips, &self.capacities),
+            self.scheduler.costs_in_lab(self.mips, &machine, &self.capacities),
             self.tunables(),
             &self.flags,
         );
