@@ -4,7 +4,7 @@
 EXPERIMENT ?= experiments/openmp-active.toml experiments/two-apps.toml
 # What tests that passed have to say, such as that they were skipped.
 NOTES := $(abspath $(or $(CARGO_TARGET_DIR),target))/test-notes.txt
-PARSERS ?= rtapp trace machine synthetic experiment ratio
+PARSERS ?= rtapp trace machine synthetic experiment workload ratio
 SECONDS ?= 60
 ROUNDS ?= 20
 CLANG_FORMAT ?= clang-format-19

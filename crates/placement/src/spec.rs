@@ -183,7 +183,15 @@ impl Spec {
             path: path.into(),
             source,
         })?;
-        let spec: Spec = toml::from_str(&text).map_err(|source| SpecError::Toml {
+        Self::from_toml(&text, path)
+    }
+
+    /// The same of a text that is or could be in this file.
+    ///
+    /// # Errors
+    /// [`SpecError`] names the file and the place.
+    pub fn from_toml(text: &str, path: &Path) -> Result<Spec, SpecError> {
+        let spec: Spec = toml::from_str(text).map_err(|source| SpecError::Toml {
             path: path.into(),
             source: source.into(),
         })?;

@@ -27,7 +27,8 @@ pub struct Faults {
     pub timer_jitter_ns: Ns,
     /// One of so many samples of hardware counters is lost.
     pub lost_sample_in: u64,
-    /// The mean time between changes of a CPU's speed, to between an eighth of its capacity and all of it.
+    /// The mean time between changes of a CPU's speed, to between an eighth of its capacity and all of it. Schedulers are not
+    /// told, as nobody tells those of sched_ext that a CPU is throttled: `scx_bpf_cpuperf_cap()` is what it has at its best.
     pub speed_every_ns: Ns,
     /// The mean time between CPUs that go offline or come back; one stays.
     pub hotplug_every_ns: Ns,
@@ -398,10 +399,13 @@ mod tests {
     use std::rc::Rc;
 
     use threadwise_machine::Machine;
+    use threadwise_policy::Tunables;
+    use threadwise_workload::synthetic::Wait;
 
     use super::*;
+    use crate::check::Checker;
     use crate::kernel::Kernel;
-    use crate::schedulers::RoundRobin;
+    use crate::schedulers::{Known, RoundRobin};
     use crate::synthetic::Synthetic;
     use crate::{Costs, Scheduler};
 
@@ -512,6 +516,69 @@ mod tests {
         stormy.run_until(UNTIL + 100 * MS).expect("nothing is checked");
         let left = |task: &Task| task.place != Place::Gone;
         assert!(!stormy.kernel.tasks[8..].iter().any(left), "they end");
+    }
+
+    #[test]
+    fn affinities_change_for_who_waits_runs_and_sleeps() {
+        let mut world = world(Faults {
+            affinity_every_ns: MS / 2,
+            ..Faults::default()
+        });
+        let [mut waited, mut ran, mut slept] = [0; 3];
+        let step = 5_000;
+        for until in (step..UNTIL).step_by(step as usize) {
+            let places: Vec<Place> = world.kernel.tasks.iter().map(|task| task.place).collect();
+            world.run_until(until).expect("nothing is checked");
+            let changed = |task: &Task| task.allowed_since > until - step;
+            for (place, _) in places
+                .iter()
+                .zip(&world.kernel.tasks)
+                .filter(|(_, task)| changed(task))
+            {
+                match place {
+                    Place::Local(_) | Place::Queue(_) | Place::Held => waited += 1,
+                    Place::On(_) => ran += 1,
+                    Place::Nowhere | Place::Gone => slept += 1,
+                }
+            }
+        }
+        assert!(waited.min(ran).min(slept) > 5, "{waited}, {ran}, {slept}");
+    }
+
+    #[test]
+    fn who_waits_goes_where_it_may_run() {
+        for scheduler in [Known::RoundRobin, Known::Kernel, Known::Threadwise] {
+            let machine = Machine::load("core:4").expect("a machine");
+            let mut world = scheduler.world(&machine, Costs::FREE, Tunables::default());
+            for seed in 0..2 {
+                let ratio = "inf:1".parse().expect("a ratio");
+                let program = Synthetic::new(ratio, 1_000, 1_000, 4, Wait::Passive, seed);
+                world.start(Box::new(program), 100, None);
+            }
+            let waits = |task: &Task| matches!(task.place, Place::Queue(_) | Place::Held);
+            let mut until = MS;
+            let waiting = loop {
+                world.run_until(until).expect("nothing is checked");
+                match world.kernel.tasks.iter().position(waits) {
+                    Some(task) => break task,
+                    None => until += MS / 10,
+                }
+            };
+            let cpu = (world.kernel.tasks[waiting].cpu + 1) % 4;
+            world.bind(waiting, &[cpu]);
+            world.check(Checker {
+                idle_bound: 20 * MS,
+                wait_bound: 200 * MS,
+            });
+            let before = world.kernel.tasks[waiting].ran;
+            world.run_until(until + 50 * MS).expect("it runs only there");
+            let task = &world.kernel.tasks[waiting];
+            assert!(
+                task.ran > before && task.cpu == cpu,
+                "{scheduler:?}: {}",
+                task.cpu
+            );
+        }
     }
 
     /// Round robin that wakes up idle CPUs by kicks alone, and starts its timer again each time, for a millisecond.

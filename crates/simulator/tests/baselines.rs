@@ -4,6 +4,7 @@
 use threadwise_machine::Machine;
 use threadwise_policy::Tunables;
 use threadwise_simulator::schedulers::Known;
+use threadwise_simulator::timeline::Run;
 use threadwise_simulator::{Costs, Ns, Program, Step, World};
 
 const MS: Ns = 1_000_000;
@@ -308,4 +309,81 @@ fn the_kernel_s_scheduler_has_busy_cpus_take_turns_with_what_is_too_many() {
     // Else some have 0.75 and others 1.5.
     let (least, most) = shares("package:2 core:4", 12, 30);
     assert!(least > 0.78 && most < 1.4, "{least} {most}");
+}
+
+/// One thread that does these things, and then sleeps for as long as anybody looks.
+struct Script(Vec<Step>);
+
+impl Program for Script {
+    fn nr_threads(&self) -> usize {
+        1
+    }
+
+    fn next(&mut self, _thread: usize, _now: Ns) -> Step {
+        match self.0.is_empty() {
+            true => Step::Sleep(10_000 * MS),
+            false => self.0.remove(0),
+        }
+    }
+}
+
+/// Under the kernel's scheduler, where nothing costs anything and there are ticks each 4 ms, or as good as none.
+fn eevdf(spec: &str, tick_period_ns: Ns) -> World {
+    let costs = Costs {
+        tick_period_ns,
+        ..Costs::FREE
+    };
+    let machine = Machine::load(spec).expect("a machine");
+    let mut world = Known::Kernel.world(&machine, costs, Tunables::default());
+    world.record();
+    world
+}
+
+#[test]
+fn a_cpu_that_becomes_idle_pulls_who_waits_elsewhere_at_once() {
+    // Two that compute are on CPU 0 when CPU 1 has nothing to do any more at 10 ms. No tick balances before 10 s.
+    let cpus = |bound: bool| {
+        let mut world = eevdf("core:2", 10_000 * MS);
+        world.start(Box::new(Script(vec![Step::Compute(10 * MS)])), 100, Some(1));
+        (0..2).for_each(|_| world.start(Box::new(Busy(1)), 100, Some(0)));
+        world.run_until(5 * MS).expect("nothing is checked");
+        if !bound {
+            (1..3).for_each(|task| world.bind(task, &[0, 1]));
+        }
+        world.run_until(40 * MS).expect("nothing is checked");
+        world.into_timeline().runs()
+    };
+    let on_the_idle_one = |run: &&Run| run.cpu == 1 && run.task > 0;
+    let runs = cpus(false);
+    let pulled: Vec<_> = runs.iter().filter(on_the_idle_one).collect();
+    assert_eq!(pulled.len(), 1, "{runs:?}");
+    assert_eq!(pulled[0].from, 10 * MS);
+    assert_eq!(cpus(true).iter().find(on_the_idle_one), None);
+}
+
+#[test]
+fn who_slept_with_more_than_its_share_waits_where_it_was() {
+    // Two share CPU 0 by turns of 2.8 ms. One goes to sleep in the middle of its second turn at 7 ms, half a turn ahead of the
+    // other. CPU 1 is idle.
+    let comes_back = |sleep: Ns| {
+        let mut world = eevdf("core:2", 10_000 * MS);
+        let turn = 2_800_000;
+        let steps = vec![Step::Compute(turn * 3 / 2), Step::Sleep(sleep), Step::Compute(MS)];
+        world.start(Box::new(Script(steps)), 100, Some(0));
+        world.start(Box::new(Busy(1)), 100, Some(0));
+        world.run_until(MS).expect("nothing is checked");
+        world.bind(0, &[0, 1]);
+        world.run_until(100 * MS).expect("nothing is checked");
+        let runs = world.into_timeline().runs();
+        let back = runs
+            .iter()
+            .find(|run| run.task == 0 && run.from > 7 * MS + sleep - 1);
+        let back = back.expect("it computes again");
+        (back.cpu, back.from - 7 * MS - sleep)
+    };
+    let (cpu, waited) = comes_back(MS);
+    assert_eq!(cpu, 0);
+    assert!((390_000..410_000).contains(&waited), "until 8.4 ms: {waited}");
+    let (cpu, waited) = comes_back(30 * MS);
+    assert!(cpu == 1 && waited < 1_000, "the other caught up: {cpu}, {waited}");
 }

@@ -25,6 +25,7 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 use threadwise_lab::experiment::Experiment;
 use threadwise_machine::Machine;
+use threadwise_placement::spec::Spec;
 use threadwise_simulator::programs::{Assumptions, play};
 use threadwise_workload::{Ratio, rtapp, trace};
 
@@ -64,6 +65,8 @@ enum Target {
     Synthetic,
     /// Experiment files
     Experiment,
+    /// Workloads that `threadwise place` measures
+    Workload,
     /// Ratios such as 4:1
     Ratio,
 }
@@ -190,6 +193,7 @@ fn read(target: Target, input: &str) -> Outcome {
             input,
             "line ",
         ),
+        Target::Workload => by(Spec::from_toml(input, Path::new("fuzz.toml"))),
         Target::Ratio => by(input.parse::<Ratio>()),
     }
 }
@@ -214,6 +218,7 @@ fn seeds(target: Target) -> Result<Vec<String>> {
         Target::Trace => files("tests/traces", ".txt"),
         Target::Machine => files("machines", ".toml"),
         Target::Experiment => files("experiments", ".toml"),
+        Target::Workload => files("workloads", ".toml"),
         Target::Synthetic => strings(&[
             "package:2 core:4 pu:2",
             "package:1 llc:2(size=8MB) core:4 pu:1",

@@ -114,8 +114,10 @@ impl Utilization {
         self.cpus[cpu].update(kernel, cpu);
         let counted_on = self.tasks[task].counts_on.replace(cpu);
         if counted_on.is_none() {
-            // post_init_entity_util_avg(): half of what is left of the CPU.
-            self.tasks[task].running.share = (1.0 - self.cpus[cpu].running.share).max(0.0) / 2.0;
+            // post_init_entity_util_avg(): half of what is left of the CPU, and as much for running and waiting.
+            let share = (1.0 - self.cpus[cpu].running.share).max(0.0) / 2.0;
+            let of_task = &mut self.tasks[task];
+            (of_task.running.share, of_task.ready.share) = (share, share);
         }
         let OfTask {
             running,
