@@ -16,7 +16,7 @@ use crate::cache_folder;
 use crate::error::{Error, io_error};
 use crate::governor::{CacheModel, Governing, NOMINAL_MIPS};
 use crate::protocol::START_PLACEHOLDER;
-use crate::wrong::{Step, Wrong};
+use threadwise_machine::wrong::{Step, Wrong};
 
 /// An experiment, as its TOML file has it.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -22,8 +22,7 @@ pub mod profile;
 pub mod protocol;
 pub mod run;
 pub mod table;
-mod wrong;
 
 pub use cache::cache_folder;
 pub use error::Error;
-pub use wrong::Wrong;
+pub use threadwise_machine::wrong::Wrong;

@@ -248,7 +248,7 @@ fn key_at(text: &str, offset: usize) -> Option<&str> {
 }
 
 /// The line, from 1, of a byte offset.
-fn line_of(text: &str, offset: usize) -> usize {
+pub(crate) fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
 }
 

@@ -29,6 +29,7 @@ mod machine;
 mod render;
 mod synthetic;
 mod sysfs;
+pub mod wrong;
 mod zoo;
 
 pub use cpulist::CpuListError;

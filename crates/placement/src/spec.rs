@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
+use threadwise_machine::wrong::{Step, Wrong};
 
 /// A workload, as its TOML file has it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -195,68 +196,103 @@ impl Spec {
             path: path.into(),
             source: source.into(),
         })?;
-        spec.check().map_err(|problem| SpecError::Value {
+        spec.check().map_err(|wrong| SpecError::Value {
             path: path.into(),
-            problem,
+            problem: wrong.in_file(text),
         })?;
         Ok(spec)
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), Wrong> {
+        let at = |key| [Step::Key(key)];
         if self.command.is_empty() {
-            return Err("`command` is empty: it must name a program".into());
+            let what = "`command` is empty: it must name a program";
+            return Err(Wrong::new(&at("command"), what));
         }
         if self.threads.is_empty() || self.threads.len() > 64 {
-            return Err(format!(
+            let what = format!(
                 "`threads` has {} entries, it must have 1 to 64",
                 self.threads.len()
-            ));
+            );
+            return Err(Wrong::new(&at("threads"), what));
         }
         if !(1..=4096).contains(&self.instances) {
-            return Err(format!("`instances` is {}, it must be 1 to 4096", self.instances));
+            let what = format!("`instances` is {}, it must be 1 to 4096", self.instances);
+            return Err(Wrong::new(&at("instances"), what));
         }
-        let patterns = self.threads.iter().filter_map(|thread| match thread {
-            Thread::By(By::Pattern(pattern)) => Some(("threads", pattern)),
-            _ => None,
-        });
-        let output = match &self.performance {
-            Performance::Output(pattern) => Some(("performance.output", pattern)),
-            _ => None,
-        };
-        let unassigned = self.unassigned.iter().map(|pattern| ("unassigned", pattern));
-        for (place, pattern) in patterns.chain(output).chain(unassigned) {
-            let regex = Regex::new(pattern).map_err(|error| format!("`{place}`: {error}"))?;
-            if place == "performance.output" && regex.captures_len() < 2 {
-                return Err(format!(
-                    "`{place}`: \"{pattern}\" has no group for the figure: put it into ( )"
-                ));
+        self.check_patterns()?;
+        self.performance.check()?;
+        self.time.check()?;
+        self.precision.check()
+    }
+
+    /// Those of `threads` and `unassigned`.
+    fn check_patterns(&self) -> Result<(), Wrong> {
+        for (nth, thread) in self.threads.iter().enumerate() {
+            if let Thread::By(By::Pattern(pattern)) = thread {
+                regex(pattern, "threads", &[Step::Key("threads"), Step::Nth(nth)])?;
             }
         }
-        if let Performance::Elapsed(false) = self.performance {
-            return Err(
-                "`performance.elapsed` must be true, or another way to read performance be given".into(),
-            );
-        }
-        let Time {
-            warm_up,
-            measure,
-            deadline,
-        } = self.time;
-        for (name, value, least) in [
-            ("warm_up", warm_up, 0.0),
-            ("measure", measure, 0.01),
-            ("deadline", deadline, 0.1),
-        ] {
-            if !(least..=86_400.0).contains(&value) {
-                return Err(format!(
-                    "`time.{name}` is {value} s, it must be {least} to 86,400"
-                ));
-            }
-        }
-        let Precision { relative, min, max } = self.precision;
-        if !(relative > 0.0 && relative < 1.0) || min < 1 || max < min || max > 1000 {
-            return Err("`precision` must have 0 < relative < 1 and 1 <= min <= max <= 1000".into());
+        for (nth, pattern) in self.unassigned.iter().enumerate() {
+            regex(pattern, "unassigned", &[Step::Key("unassigned"), Step::Nth(nth)])?;
         }
         Ok(())
+    }
+}
+
+fn regex(pattern: &str, place: &str, at: &[Step]) -> Result<Regex, Wrong> {
+    Regex::new(pattern).map_err(|error| Wrong::new(at, format!("`{place}`: {error}")))
+}
+
+impl Performance {
+    fn check(&self) -> Result<(), Wrong> {
+        let at = |key| [Step::Key("performance"), Step::Key(key)];
+        match self {
+            Performance::Output(pattern) => {
+                let at = at("output");
+                if regex(pattern, "performance.output", &at)?.captures_len() < 2 {
+                    let what = format!(
+                        "`performance.output`: \"{pattern}\" has no group for the figure: put it into ( )"
+                    );
+                    return Err(Wrong::new(&at, what));
+                }
+            }
+            Performance::Elapsed(false) => {
+                let what = "`performance.elapsed` must be true, or another way to read performance be given";
+                return Err(Wrong::new(&at("elapsed"), what));
+            }
+            Performance::Elapsed(true) | Performance::Counter(_) => {}
+        }
+        Ok(())
+    }
+}
+
+impl Time {
+    fn check(&self) -> Result<(), Wrong> {
+        for (name, value, least) in [
+            ("warm_up", self.warm_up, 0.0),
+            ("measure", self.measure, 0.01),
+            ("deadline", self.deadline, 0.1),
+        ] {
+            if !(least..=86_400.0).contains(&value) {
+                let what = format!("`time.{name}` is {value} s, it must be {least} to 86,400");
+                return Err(Wrong::new(&[Step::Key("time"), Step::Key(name)], what));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Precision {
+    fn check(&self) -> Result<(), Wrong> {
+        let Precision { relative, min, max } = *self;
+        let key = match () {
+            () if !(relative > 0.0 && relative < 1.0) => "relative",
+            () if min < 1 => "min",
+            () if max < min || max > 1000 => "max",
+            () => return Ok(()),
+        };
+        let what = "`precision` must have 0 < relative < 1 and 1 <= min <= max <= 1000";
+        Err(Wrong::new(&[Step::Key("precision"), Step::Key(key)], what))
     }
 }

@@ -32,6 +32,8 @@ pub enum Step {
     Yield,
     /// Begins one more thread of its program, which has the next number.
     Fork,
+    /// Uses memory so from now on, which takes no time.
+    Use(Memory),
     /// Sleeps for so long.
     Sleep(Ns),
     /// Is gone for good.
@@ -48,6 +50,10 @@ pub struct Memory {
     pub accesses_per_us: u32,
     /// Whether its working set is that of its program, which threads that share a cache have there once.
     pub is_shared: bool,
+    /// Which of several working sets that it uses one after the other.
+    pub buffer: u32,
+    /// Whether prefetchers see its accesses coming: misses take bandwidth then, but nobody waits for them.
+    pub is_streamed: bool,
 }
 
 /// A program of threads that share memory: its threads' next steps may depend on what the others did.
@@ -75,7 +81,7 @@ pub trait Program {
         &[]
     }
 
-    /// How the thread uses memory; asked once, before it begins.
+    /// How the thread uses memory until it says otherwise ([`Step::Use`]).
     fn memory(&self, _thread: usize) -> Memory {
         Memory::default()
     }

@@ -456,6 +456,7 @@ impl World {
                     self.schedule(cpu);
                     break;
                 }
+                Step::Use(memory) => task.memory = memory,
                 Step::Fork => {
                     task.doing = Doing::Next;
                     task.left = work(self.kernel.costs.wake_ns);

@@ -52,6 +52,7 @@ fn start(world: &mut World, seed: u64, threads: usize, mb: u64, accesses_per_us:
         working_set_bytes: mb << 20,
         accesses_per_us,
         is_shared: true,
+        ..Memory::default()
     };
     let program = Synthetic::new(ratio, 20_000, 1_000, threads, Wait::Passive, seed);
     world.start(Box::new(program.with_memory(memory)), 100, None);

@@ -137,6 +137,7 @@ fn two_working_sets_in_one_cache_are_slower_than_in_two() {
         working_set_bytes: 3 << 20,
         accesses_per_us: 6,
         is_shared: false,
+        ..Memory::default()
     };
     // A third of 6 accesses misses, for 100 ns each: 1.2 us for a microsecond of work.
     near(&speeds(&quads, &[], memory, &[0, 1]), &[1.0 / 1.2; 2]);
@@ -183,6 +184,7 @@ fn who_comes_to_another_cache_fills_it_first() {
         working_set_bytes,
         accesses_per_us: 1,
         is_shared: false,
+        ..Memory::default()
     };
     let moved = |off: &[Mechanism], memory: Memory, to: CpuIndex| {
         let mut world = bound(&quads, off, memory, &[0]);
@@ -209,6 +211,7 @@ fn memory_has_a_limit_that_packages_do_not_share() {
         working_set_bytes: 1 << 40,
         accesses_per_us: 200,
         is_shared: false,
+        ..Memory::default()
     };
     // 21 us for a microsecond of work with its 200 lines of 64 bytes: 609.5 MB/s.
     near(
@@ -341,6 +344,7 @@ fn paired(pairing: PairingBy, sets_kib: &[u64], lost_sample_in: u64) -> (Vec<Cpu
             working_set_bytes: kib << 10,
             accesses_per_us: if kib > 0 { 6 } else { 0 },
             is_shared: false,
+            ..Memory::default()
         };
         let program = Synthetic::new(
             "inf:1".parse().unwrap(),
@@ -490,6 +494,7 @@ proptest! {
                 working_set_bytes: 300_000 << index,
                 accesses_per_us: if reads { 20 } else { 0 },
                 is_shared: active,
+                ..Memory::default()
             };
             world.start(Box::new(Reads { inner, memory }), 100, None);
         }

@@ -104,6 +104,7 @@ fn what_misses_the_cache_waits_for_memory() {
         working_set_bytes: 1 << 40,
         accesses_per_us: 5,
         is_shared: false,
+        ..Memory::default()
     };
     // Each access takes 108 ns, whoever runs where.
     near(

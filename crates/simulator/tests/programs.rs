@@ -63,10 +63,9 @@ fn perform(which: Which, machine: &str, tasks: &str, spin_ns: Ns, end: Ns) -> (V
 /// The same of a whole file.
 fn perform_file(which: Which, machine: &str, file: &str, spin_ns: Ns, end: Ns) -> (Vec<Record>, Outcome) {
     let file = File::parse(file).unwrap();
-    let nr_cpus = Machine::load(machine).unwrap().nr_cpus();
     let assumptions = Assumptions {
         spin_ns,
-        ..Assumptions::of_server(nr_cpus)
+        ..Assumptions::of_server(&Machine::load(machine).unwrap())
     };
     let program = Scripted::new(play(&file, &assumptions).unwrap());
     let records = program.records();
@@ -81,6 +80,7 @@ fn perform_file(which: Which, machine: &str, file: &str, spin_ns: Ns, end: Ns) -
 }
 
 const FOUR: &str = "package:1 core:4 pu:1";
+const QUADS: &str = "../../machines/two-quads.toml";
 const ONE: &str = "package:1 core:1 pu:1";
 
 fn last_end(records: &[Record]) -> Ns {
@@ -373,6 +373,33 @@ fn threads_keep_to_the_cpus_of_their_set() {
 }
 
 #[test]
+fn buffers_share_caches_and_bandwidth_of_machines_that_have_them() {
+    let ends = |cpus: [usize; 2], events: &str| -> [f64; 2] {
+        let task = |cpu: usize| format!("\"t{cpu}\": {{\"loop\": 1, \"cpus\": [{cpu}], {events}}}");
+        let tasks = cpus.map(task).join(", ");
+        let (records, _) = perform(Which::RoundRobin, QUADS, &tasks, 0, 4_000 * MS);
+        [0, 1].map(|nr| records[nr].ended.unwrap() as f64 / MS as f64)
+    };
+    let near = |found: [f64; 2], expected: f64| {
+        let is_near = found.iter().all(|found| (found / expected - 1.0).abs() < 0.01);
+        assert!(is_near, "{found:?}, not {expected}");
+    };
+    let chase = |size: u64, more: &str| {
+        format!(r#""memrun": {{"type": "chase", "size": {size}, "count": 1000000{more}}}, "run": 5000"#)
+    };
+    // 4 ns a pointer in a cache of its own. 20 in one of 4 MiB; of two buffers of 3 MiB there, a third misses, for 100 ns; but not
+    // if they are one.
+    near(ends([0, 1], &chase(1 << 20, "")), 4.0 + 5.0);
+    near(ends([0, 2], &chase(3 << 20, "")), 20.0 + 5.0);
+    near(ends([0, 1], &chase(3 << 20, "")), 20.0 + 100.0 / 3.0 + 5.0);
+    near(ends([0, 1], &chase(3 << 20, r#", "ref": "b""#)), 20.0 + 5.0);
+    // Two streams of 8 GB/s on the 10,666 MB/s of a package, or on one's own.
+    let read = r#""memrun": {"type": "read", "size": 1073741824, "count": 80000000}"#;
+    near(ends([0, 4], read), 10.0);
+    near(ends([0, 1], read), 10.0 * 16.0 / 10.666);
+}
+
+#[test]
 fn what_cannot_be_simulated_is_refused_by_name_and_line() {
     for (task, what) in [
         (
@@ -389,7 +416,7 @@ fn what_cannot_be_simulated_is_refused_by_name_and_line() {
         (r#""t": {"run": 1, "dl-runtime": 1}"#, "dl-runtime"),
     ] {
         let file = File::parse(&format!("{{\"tasks\": {{\n{task}}}}}")).unwrap();
-        let refused = play(&file, &Assumptions::of_server(4)).unwrap_err();
+        let refused = play(&file, &Assumptions::of_server(&Machine::load(FOUR).unwrap())).unwrap_err();
         assert!(
             refused.line == 2 && refused.to_string().contains(what),
             "{refused}"
@@ -527,6 +554,12 @@ fn any_tasks() -> impl Strategy<Value = String> {
         Just("\"barrier\": \"b\"".to_owned()),
         Just("\"yield\": \"\"".to_owned()),
         (1..9_000_000u32).prop_map(|bytes| format!("\"mem\": {bytes}, \"iorun\": {bytes}")),
+        (1..9_000_000u32).prop_map(|size| {
+            format!(
+                "\"memrun\": {{\"type\": \"chase\", \"size\": {}, \"count\": 9000}}",
+                size + 128
+            )
+        }),
         Just(
             "\"lock\": \"m0\", \"sync\": {\"ref\": \"c\", \"mutex\": \"m0\"}, \"unlock\": \"m0\"".to_owned()
         ),
@@ -555,15 +588,20 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
     fn no_program_breaks_what_must_hold(
-        tasks in any_tasks(), which in prop::sample::select(ALL.to_vec()), cpus in 1..6usize, spin_us in 0..300u64,
+        tasks in any_tasks(), which in prop::sample::select(ALL.to_vec()), cpus in 1..7usize, spin_us in 0..300u64,
         costs in prop::bool::ANY,
     ) {
         let file = File::parse(&format!("{{\"tasks\": {{{tasks}}}}}")).unwrap();
-        let assumptions = Assumptions { spin_ns: spin_us * US, ..Assumptions::of_server(cpus) };
+        // The last has caches and bandwidth that memory events meet.
+        let machine = match cpus {
+            6 => String::from(QUADS),
+            _ => format!("package:1 core:{cpus} pu:1"),
+        };
+        let assumptions = Assumptions { spin_ns: spin_us * US, ..Assumptions::of_server(&Machine::load(&machine).unwrap()) };
         let play = play(&file, &assumptions).unwrap();
         let once = || {
             let costs = if costs { Costs::of_lab(500) } else { Costs::FREE };
-            let mut world = world(which, &format!("package:1 core:{cpus} pu:1"), costs);
+            let mut world = world(which, &machine, costs);
             world.start(Box::new(Scripted::new(play.clone())), 100, None);
             world.run_until(150 * MS).map(|()| world.outcome())
         };

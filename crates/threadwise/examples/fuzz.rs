@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -176,10 +176,16 @@ fn by_line<T, E: std::fmt::Display>(result: Result<T, E>, input: &str, words: &s
     refused(digits.parse().unwrap_or(0), input, message)
 }
 
+/// A machine whose caches memory events meet.
+static QUADS: LazyLock<Machine> = LazyLock::new(|| {
+    let text = include_str!("../../../machines/two-quads.toml");
+    Machine::from_toml(text, "two-quads.toml").expect("it is tested")
+});
+
 fn read(target: Target, input: &str) -> Outcome {
     match target {
         Target::Rtapp => match rtapp::File::parse(input) {
-            Ok(file) => by(play(&file, &Assumptions::of_server(4))),
+            Ok(file) => by(play(&file, &Assumptions::of_server(&QUADS))),
             Err(error) => refused(error.line, input, error.what),
         },
         Target::Trace => match trace::Trace::parse(input) {
@@ -193,7 +199,7 @@ fn read(target: Target, input: &str) -> Outcome {
             input,
             "line ",
         ),
-        Target::Workload => by(Spec::from_toml(input, Path::new("fuzz.toml"))),
+        Target::Workload => by_line(Spec::from_toml(input, Path::new("fuzz.toml")), input, "line "),
         Target::Ratio => by(input.parse::<Ratio>()),
     }
 }
@@ -235,7 +241,7 @@ const EVERY_EVENT: &str = r#"{"global": {"duration": 1, "calibration": 10, "log_
 "tasks": {"a": {"instance": 2, "delay": 3, "cpus": [0], "phases": {"p": {"loop": 2, "runtime": 5, "lock": "m", "unlock": "m",
 "wait": {"ref": "c", "mutex": "m"}, "signal": "c", "broad": "c", "sync": {"ref": "c", "mutex": "m"}, "barrier": "b",
 "sem_post": "s", "sem_wait": "s", "suspend": "", "resume": "a", "fork": "b", "yield": "", "mem": 10,
-"memrun": {"type": "chase", "size": 4096, "stride": 64, "pattern": "random", "count": 9, "ref": "r"}, "iorun": 11,
+"memrun": {"type": "chase", "size": 4096000, "stride": 64, "pattern": "random", "count": 9, "ref": "r"}, "iorun": 11,
 "timer": {"ref": "unique", "period": 1000, "mode": "relative"}}}},
 "b": {"instance": 0, "policy": "SCHED_IDLE", "priority": 0, "run": 1, "sleep": 2}}}"#;
 

@@ -583,7 +583,7 @@ fn staged(stages: &Stages, unit_ns: u64, machine: &Machine, seed: u64) -> Staged
 
 /// The program that an rt-app file describes.
 fn described(file: &Path, machine: &Machine) -> Result<Scripted> {
-    let described = play(&File::load(file)?, &Assumptions::of_server(machine.nr_cpus()))
+    let described = play(&File::load(file)?, &Assumptions::of_server(machine))
         .with_context(|| file.display().to_string())?;
     load::require_threads(
         described
@@ -697,6 +697,7 @@ fn simulated(
                 working_set_bytes: memory.working_set_kib << 10,
                 accesses_per_us: memory.accesses_per_us,
                 is_shared: memory.sharing == Sharing::Shared,
+                ..Default::default()
             }),
     )
 }

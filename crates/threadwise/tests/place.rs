@@ -520,23 +520,23 @@ fn a_wrong_specification_is_refused_with_its_place() {
         (
             "threads = [\"P\", \"T\"]",
             "threads = []",
-            "`threads` has 0 entries",
+            ": `threads` has 0 entries",
         ),
-        ("warm_up = 0.1", "warm_up = -1", "`time.warm_up` is -1 s"),
+        ("warm_up = 0.1", "warm_up = -1", ": `time.warm_up` is -1 s"),
         (
             "relative = 0.5",
             "relative = 0",
-            "`precision` must have 0 < relative",
+            ": `precision` must have 0 < relative",
         ),
         (
             "counter = \"{folder}/{instance}\"\n[time]",
             "output = \"no group\"\n[time]",
-            "has no group for the figure",
+            ": `performance.output`: \"no group\" has no group for the figure",
         ),
         (
             "unassigned = [\"R\"",
             "unassigned = [\"(\"",
-            "`unassigned`: regex parse error",
+            ": `unassigned`: regex parse error",
         ),
         (
             "threads = [\"P\", \"T\"]",
@@ -551,6 +551,11 @@ fn a_wrong_specification_is_refused_with_its_place() {
     ] {
         let error = refused(from, to);
         assert!(error.contains(expected), "{to}: {error}");
+        if expected.starts_with(':') {
+            let before = PIPELINE.split(from).next().expect("a text has a first part");
+            let place = format!("spec.toml: line {}{expected}", 1 + before.matches('\n').count());
+            assert!(error.contains(&place), "{to}: no {place:?} in {error}");
+        }
     }
     let workload = Workload::pipeline();
     for (cpus, expected) in [

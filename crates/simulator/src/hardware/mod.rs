@@ -64,8 +64,8 @@ pub enum Mechanism {
     Speeds,
 }
 
-/// A program's working set: that of one thread, or that of all.
-type FootprintId = (usize, Option<usize>);
+/// A working set: its program, the thread if it is that of one, and which of those it is.
+type FootprintId = (usize, Option<usize>, u32);
 
 /// What is on a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,7 +81,8 @@ pub(crate) enum Occupant {
 impl Occupant {
     /// A thread that computes.
     pub(crate) fn computing(memory: Memory, program: usize, thread: usize) -> Self {
-        Self::Uses(memory, (program, (!memory.is_shared).then_some(thread)))
+        let owner = (!memory.is_shared).then_some(thread);
+        Self::Uses(memory, (program, owner, memory.buffer))
     }
 
     fn memory(self) -> Option<(Memory, FootprintId)> {
@@ -430,7 +431,8 @@ impl Hardware {
         let speed = accelerated(shared, &self.acceleration_mhz, nr_busy).max(1);
         match (&self.memory, seat.occupant) {
             (Some(model), Occupant::Uses(memory, _)) => {
-                let wanted = stalled(speed, memory.accesses_per_us, seat.miss, model.latency_ns);
+                let latency_ns = if memory.is_streamed { 0 } else { model.latency_ns };
+                let wanted = stalled(speed, memory.accesses_per_us, seat.miss, latency_ns);
                 (wanted, demand_mb_s(wanted, memory.accesses_per_us, seat.miss))
             }
             _ => (speed, 0),

@@ -34,6 +34,7 @@ fn uses(program: usize, mb: u64, accesses_per_us: u32) -> Occupant {
         working_set_bytes: mb * MB,
         accesses_per_us,
         is_shared: false,
+        ..Memory::default()
     };
     Occupant::computing(memory, program, 0)
 }
@@ -138,6 +139,7 @@ fn working_sets_share_a_cache() {
             working_set_bytes: 4 * MB,
             accesses_per_us: 10,
             is_shared: true,
+            ..Memory::default()
         };
         Occupant::computing(memory, 0, thread)
     };

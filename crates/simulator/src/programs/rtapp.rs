@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What an rt-app file says, as a [`Play`].
 
+use threadwise_machine::Machine;
 use threadwise_workload::rtapp::{Access, Action, Event, File, Phase, Policy, Settings, Task};
 
 use super::script::{Object, Op, Play, Script, Stage, TimerKind};
 use super::weights;
 use crate::Ns;
 use crate::kernel::CpuIndex;
+use crate::program::Memory;
 
 /// What rt-app finds out or meets when it runs, and a simulation has to be told. All are assumptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,23 +19,29 @@ pub struct Assumptions {
     pub spin_ns: Ns,
     /// What is read or written in memory in a microsecond of the fastest CPU, in bytes.
     pub memory_bytes_per_us: u64,
-    /// How long following a pointer takes on the fastest CPU while the buffer fits into a cache of a CPU's own, and beyond, where
-    /// no prefetcher knows the next one.
-    pub hop_ns: [Ns; 2],
-    /// The size of that cache, in bytes.
+    /// How long following a pointer takes on the fastest CPU while the buffer fits into a cache of a CPU's own; in the
+    /// last-level cache; and in memory, where no prefetcher knows the next one.
+    pub hop_ns: [Ns; 3],
+    /// The size of that cache of a CPU's own, in bytes.
     pub cache_bytes: u64,
+    /// Whether the machine knows how large its last-level caches are. Buffers beyond a CPU's own cache share them then, and
+    /// what misses takes the machine's latency and bandwidth; where it does not, they are in memory, with as much of it for
+    /// each as if it were alone.
+    pub has_llc: bool,
     /// What a device writes in a microsecond, in bytes, while the thread sleeps. /dev/null takes everything at once.
     pub io_bytes_per_us: u64,
 }
 
 impl Assumptions {
-    /// Round numbers of a current server: 8 GB/s a CPU, 4 and 80 ns a pointer, 1 MiB of L2, a disk of 500 MB/s.
-    pub fn of_server(nr_cpus: usize) -> Self {
+    /// Round numbers of a current server: 8 GB/s a CPU, 4, 20 and 80 ns a pointer, 1 MiB of L2, a disk of 500 MB/s.
+    pub fn of_server(machine: &Machine) -> Self {
+        let knows = |bytes: &Option<u64>| bytes.is_some();
         Self {
-            nr_cpus,
+            nr_cpus: machine.nr_cpus(),
+            has_llc: machine.hardware().memory.is_some() && machine.llc_bytes().iter().all(knows),
             spin_ns: 0,
             memory_bytes_per_us: 8_000,
-            hop_ns: [4, 80],
+            hop_ns: [4, 20, 80],
             cache_bytes: 1 << 20,
             io_bytes_per_us: 500,
         }
@@ -82,6 +90,7 @@ pub fn play(file: &File, assumptions: &Assumptions) -> Result<Play, Refused> {
         barriers: Names::default(),
         semaphores: Names::default(),
         timers: Names::default(),
+        buffers: Names::default(),
         timer_kinds: Vec::new(),
     };
     let scripts = file
@@ -122,6 +131,14 @@ impl Names {
     }
 }
 
+/// What memory events read or write.
+#[derive(Clone, Copy)]
+struct Buffer<'a> {
+    size: u64,
+    /// Its name, if threads share it.
+    shared: Option<&'a str>,
+}
+
 struct Compiler<'a> {
     file: &'a File,
     assumptions: &'a Assumptions,
@@ -130,6 +147,7 @@ struct Compiler<'a> {
     barriers: Names,
     semaphores: Names,
     timers: Names,
+    buffers: Names,
     timer_kinds: Vec<TimerKind>,
 }
 
@@ -235,10 +253,25 @@ impl Compiler<'_> {
                 Op::Fork(child.expect("the reader has seen that there is one"))
             }
             Action::Yield => Op::Yield,
-            Action::Mem(bytes) => Op::Compute(self.memory_ns(*bytes)),
+            Action::Mem(bytes) => {
+                let buffer = Buffer {
+                    size: self.file.global.mem_buffer_size,
+                    shared: None,
+                };
+                return self.accesses(Access::Write, *bytes, buffer, ops);
+            }
             Action::Memrun {
-                access, size, count, ..
-            } => Op::Compute(self.memrun_ns(*access, *size, *count)),
+                access,
+                size,
+                count,
+                shared,
+            } => {
+                let buffer = Buffer {
+                    size: *size,
+                    shared: shared.as_deref(),
+                };
+                return self.accesses(*access, *count, buffer, ops);
+            }
             Action::Iorun(bytes) => {
                 let nr_calls = bytes.div_ceil(self.file.global.mem_buffer_size);
                 ops.push(Op::Compute(nr_calls * WRITE_NS));
@@ -272,22 +305,41 @@ impl Compiler<'_> {
         bytes * US / self.assumptions.memory_bytes_per_us.max(1)
     }
 
-    fn memrun_ns(&self, access: Access, size: u64, count: u64) -> Ns {
-        match access {
-            Access::Read | Access::Write => self.memory_ns(count),
-            Access::Chase { stride, random } => {
-                let [near, far] = self.assumptions.hop_ns;
-                let fits = size <= self.assumptions.cache_bytes;
-                // A prefetcher brings a line of each step, however far they are apart, as fast as memory gives lines.
-                let in_order = || near.max(self.memory_ns(stride.min(LINE_BYTES)));
-                count
-                    * match (fits, random) {
-                        (true, _) => near,
-                        (false, true) => far,
-                        (false, false) => in_order(),
-                    }
-            }
+    /// So many accesses of a kind to a buffer. What fits into a CPU's own cache goes no further.
+    fn accesses(&mut self, access: Access, count: u64, buffer: Buffer, ops: &mut Vec<Op>) {
+        let [near, llc, far] = self.assumptions.hop_ns;
+        let fits = buffer.size <= self.assumptions.cache_bytes;
+        // A prefetcher brings a line of each step, however far they are apart, as fast as memory gives lines.
+        let of_line = |stride: u64| self.memory_ns(stride.min(LINE_BYTES));
+        // How long so many of them take, and how many lines that are.
+        let (ns, lines) = match access {
+            Access::Read | Access::Write => (self.memory_ns(count), count / LINE_BYTES),
+            Access::Chase { .. } if fits => (count * near, 0),
+            Access::Chase { random: true, .. } if self.assumptions.has_llc => (count * llc, count),
+            Access::Chase { random: true, .. } => (count * far, count),
+            Access::Chase { stride, .. } => (
+                count * near.max(of_line(stride)),
+                count * stride.min(LINE_BYTES) / LINE_BYTES,
+            ),
+        };
+        if fits || !self.assumptions.has_llc {
+            return ops.push(Op::Compute(ns));
         }
+        let memory = Memory {
+            working_set_bytes: buffer.size,
+            accesses_per_us: (lines * US / ns.max(1)) as u32,
+            is_shared: buffer.shared.is_some(),
+            // Those of a thread's own are 0: rt-app keeps one for all its `mem` and `memrun`.
+            buffer: buffer
+                .shared
+                .map_or(0, |name| 1 + self.buffers.number(name) as u32),
+            is_streamed: !matches!(access, Access::Chase { random: true, .. }),
+        };
+        let rests = Memory {
+            accesses_per_us: 0,
+            ..memory
+        };
+        ops.extend([Op::Use(memory), Op::Compute(ns), Op::Use(rests)]);
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::Ns;
 use crate::kernel::CpuIndex;
+use crate::program::Memory;
 
 /// A mutex, condition, barrier, semaphore or timer of a program, numbered from 0 in its kind.
 pub type Object = usize;
@@ -48,6 +49,8 @@ pub enum Op {
     Fork(usize),
     /// Lets others go first.
     Yield,
+    /// Uses memory so from now on.
+    Use(Memory),
 }
 
 /// Operations, one after the other, and again.

@@ -218,6 +218,7 @@ impl Scripted {
                 &[Act::Step(Step::Fork)]
             }
             Op::Yield => &[Act::Step(Step::Yield)],
+            Op::Use(memory) => &[Act::Step(Step::Use(memory))],
         };
         self.threads[thread].acts.extend_from_slice(acts);
     }

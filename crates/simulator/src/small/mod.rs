@@ -115,6 +115,7 @@ impl SmallWorld {
                 working_set_bytes: LLC_BYTES >> dice.below(6),
                 accesses_per_us: [0, 2, 20][dice.below(3) as usize],
                 is_shared: dice.one_in(2),
+                ..Memory::default()
             };
         }
     }

@@ -95,6 +95,7 @@ impl SmallProgram {
                 working_set_bytes: LLC_BYTES - LLC_BYTES / 8,
                 accesses_per_us: 20 << dice.below(2),
                 is_shared: true,
+                ..Memory::default()
             },
             ..Self::draw(dice, 4, 1)
         }
@@ -102,7 +103,7 @@ impl SmallProgram {
 
     /// Whether it uses caches.
     pub(super) fn uses_memory(&self) -> bool {
-        self.locking.is_none() && self.memory.accesses_per_us > 0
+        self.memory.accesses_per_us > 0
     }
 
     /// What runs.
@@ -126,6 +127,13 @@ impl SmallProgram {
         let held = [Op::Lock(0), Op::Compute(locking.held_us * UNIT_NS), Op::Unlock(0)];
         let optional = |is_done: bool, op: Op| is_done.then_some(op);
         let mut ops = vec![work];
+        if self.uses_memory() {
+            let rests = Memory {
+                accesses_per_us: 0,
+                ..self.memory
+            };
+            ops = vec![Op::Use(self.memory), work, Op::Use(rests)];
+        }
         ops.extend(held);
         ops.extend(optional(locking.meets, Op::Barrier(0)));
         ops.extend(optional(

@@ -18,7 +18,8 @@ use crate::Format;
 ///
 /// The file is JSON as rt-app reads it, comments and doubled keys included; a key that is unknown is refused by its name. A
 /// "run" is in microseconds of the fastest CPU. Slack and timer latency are what rt-app logs; the wake-up latency is that of
-/// all wake-ups, whatever woke the thread. Memory and I/O take what a server's would: these are assumptions, not measured.
+/// all wake-ups, whatever woke the thread. I/O takes what a server's would, and so does memory: buffers of up to 1 MiB stay in a CPU's
+/// own cache, larger ones share last-level caches and bandwidth if the machine's file knows these. Those are assumptions, not measured.
 #[derive(clap::Args)]
 pub struct Options {
     /// The rt-app file
@@ -45,7 +46,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let file = File::load(&options.file)?;
     let assumptions = Assumptions {
         spin_ns: options.spin_us * 1000,
-        ..Assumptions::of_server(machine.nr_cpus())
+        ..Assumptions::of_server(&machine)
     };
     let play = play(&file, &assumptions).with_context(|| options.file.display().to_string())?;
     load::require_threads(play.scripts.iter().map(|script| script.instances as usize).sum())?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What is wrong with an experiment beyond its TOML, and where that stands in the file.
+//! What is wrong with a TOML file beyond what its reader finds, and where that stands: for all of the project's files.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 /// A step on the way from a file to one of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     /// Of a table.
     Key(&'static str),
     /// Of an array, from 0.
@@ -23,7 +23,8 @@ pub struct Wrong {
 }
 
 impl Wrong {
-    pub(crate) fn new(at: &[Step], what: impl Into<String>) -> Self {
+    /// Of the value at the end of this way.
+    pub fn new(at: &[Step], what: impl Into<String>) -> Self {
         Self {
             at: at.to_vec(),
             what: what.into(),
@@ -31,12 +32,12 @@ impl Wrong {
     }
 
     /// Of the whole file.
-    pub(crate) fn everywhere(what: impl Into<String>) -> Self {
+    pub fn everywhere(what: impl Into<String>) -> Self {
         Self::new(&[], what)
     }
 
     /// The same of a file without `key`, whose default comes from what `source` has.
-    pub(crate) fn of_default(mut self, key: &str, source: &'static str) -> Self {
+    pub fn of_default(mut self, key: &str, source: &'static str) -> Self {
         if matches!(self.at.first(), Some(Step::Key(first)) if *first == key) {
             self.at = vec![Step::Key(source)];
             self.what += &format!("; the file has no {key} of its own");
@@ -46,7 +47,7 @@ impl Wrong {
 
     /// The same, with the line of the file with this text where it stands: that of the last key or element on the way that is
     /// there.
-    pub(crate) fn in_file(&self, text: &str) -> String {
+    pub fn in_file(&self, text: &str) -> String {
         match line_of(text, &self.at) {
             Some(line) => format!("line {line}: {}", self.what),
             None => self.what.clone(),
@@ -76,7 +77,7 @@ fn line_of(text: &str, way: &[Step]) -> Option<usize> {
         let Some(next) = next else { break };
         (at, value) = next;
     }
-    Some(1 + text[..at].matches('\n').count())
+    Some(crate::file::line_of(text, at))
 }
 
 /// Where a key stands, and what it has.
