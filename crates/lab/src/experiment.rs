@@ -392,8 +392,7 @@ impl Experiment {
 
     /// A program that uses memory.
     pub fn memory_user(&self) -> Option<&Program> {
-        let uses = |program: &&Program| program.synthetic.as_ref().is_some_and(|it| it.memory.is_some());
-        self.programs.iter().find(uses)
+        self.programs.iter().find(|program| program.uses_memory())
     }
 
     /// A run's performances are added up, so they must be of one kind; or they are measured in two orders.
@@ -463,6 +462,12 @@ impl Program {
             ..program.clone()
         };
         nameless(self) == nameless(other)
+    }
+
+    /// Whether it has working sets.
+    pub fn uses_memory(&self) -> bool {
+        let synthetic = self.synthetic.as_ref();
+        synthetic.is_some_and(|synthetic| synthetic.memory.is_some())
     }
 
     /// Whether its performance is work a second, as it says itself.

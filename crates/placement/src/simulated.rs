@@ -181,7 +181,9 @@ impl Runner for Simulated {
         let placed = self.indexes(instances)?;
         self.nr_runs += 1;
         let mut world = World::new(&self.machine, Costs::of_lab(KERNEL_MIPS), Fair::new);
-        world.scatter(self.seed.wrapping_add(self.nr_runs));
+        let seed = self.seed.wrapping_add(self.nr_runs);
+        world.seed(seed);
+        world.scatter(seed);
         let mut counters: Vec<Rc<Cell<Forwarded>>> = Vec::new();
         for cpus in &placed {
             let pipeline = self.pipeline(cpus.as_deref());

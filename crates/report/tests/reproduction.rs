@@ -173,7 +173,11 @@ fn what_is_not_there_is_said() {
 #[test]
 fn a_wrong_plan_is_refused() {
     for (old, new, said) in [
-        ("paper = \"p\"", "paper = \"q\"", "there is no paper"),
+        (
+            "paper = \"p\"",
+            "paper = \"q\"",
+            "line 14: result \"r\": there is no paper",
+        ),
         ("from = \"s\"", "from = \"t\"", "no result uses source \"s\""),
         (
             "share = 0.5",
@@ -181,14 +185,30 @@ fn a_wrong_plan_is_refused() {
             "no such source",
         ),
         ("$.rows[*].value", "$.rows[", "line"),
-        ("(n - 7)", "(k - 7)", "k is not given"),
+        (
+            "(n - 7)",
+            "(k - 7)",
+            "line 23: result \"r\": row \"formula\": formula \"(k - 7) / (a * 10)\": k is not given",
+        ),
         ("(n - 7)", "(n - 7", "formula"),
         ("a = 2", "a = 0", "no finite value"),
-        ("[5, 15]", "[15, 5]", "begins after its end"),
+        (
+            "[5, 15]",
+            "[15, 5]",
+            "line 22: result \"r\": row \"range\": the range begins after its end",
+        ),
         ("claim = \"within\"", "claim = \"differs\"", "why?"),
         ("unit = \"gain\"", "unit = \"ratio\"", "only gains have a sign"),
-        ("share = 0.5", "share = 2.0", "share is not within"),
-        ("quick = { seconds = 1 }", "", "needs quick or full"),
+        (
+            "share = 0.5",
+            "share = 2.0",
+            "line 29: result \"r\": figures from \"s\": share is not within",
+        ),
+        (
+            "quick = { seconds = 1 }",
+            "",
+            "line 7: source \"s\" needs quick or full",
+        ),
         ("tolerance = 1.0", "tolerence = 1.0", "unknown field"),
         (
             "$.rows[*].value\"",

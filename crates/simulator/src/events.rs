@@ -17,6 +17,8 @@ pub(crate) enum Event {
     Tick { cpu: CpuIndex },
     /// A CPU looks for what to run.
     Reschedule { cpu: CpuIndex },
+    /// What runs on a CPU loses its slice to another CPU's request.
+    Preempt { cpu: CpuIndex, by: CpuIndex },
     /// A time that the scheduler asked for on this CPU.
     Alarm { cpu: CpuIndex },
     /// The scheduler's timer expires.

@@ -145,6 +145,11 @@ impl World {
         for fault in STRIKING {
             self.strike_later(fault);
         }
+        if disturbs {
+            // When all is well again, what struck last sees to that; nothing else may strike.
+            let fault = Fault::Storm;
+            self.kernel.events.add(faults.until_ns, Event::Strike { fault });
+        }
     }
 
     fn dice(&mut self, fault: Fault) -> &mut Dice {
@@ -631,5 +636,14 @@ mod tests {
             ..Faults::default()
         };
         assert!((30..50).contains(&of(jitter).1), "{:?}", of(jitter));
+        // All is well again though nothing ever strikes.
+        let nr = Rc::new(Cell::new(0));
+        let mut world = world_under(jitter, |kernel| {
+            Timed(RoundRobin::new(kernel, MS), Rc::clone(&nr))
+        });
+        world.run_until(UNTIL + 2 * MS).expect("nothing is checked");
+        let before = nr.get();
+        world.run_until(UNTIL + 82 * MS).expect("nothing is checked");
+        assert_eq!(nr.get() - before, 80);
     }
 }

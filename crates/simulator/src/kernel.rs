@@ -31,6 +31,9 @@ pub const ENDLESS: Ns = Ns::MAX;
 /// The stream of draws that says how late interrupts are.
 const INTERRUPTS: u64 = 0x1a7e;
 
+/// The stream of draws that says whether who goes idle balances.
+const NEWIDLE: u64 = 0x1d7e;
+
 /// Work: nanoseconds times the rate of the CPU, for up to 78 hours of the fastest.
 pub(crate) type Work = u64;
 
@@ -195,6 +198,8 @@ pub struct Kernel {
     pub(crate) hardware: Hardware,
     /// When interrupts fall into what CPUs run.
     interrupts: Dice,
+    /// Whether the kernel's scheduler balances when a CPU goes idle.
+    pub(crate) newidle: Dice,
     /// What makes kicks and timers late beyond that.
     pub(crate) delays: Option<Box<Delays>>,
     /// What happened, if that is recorded.
@@ -237,9 +242,15 @@ impl Kernel {
             idle: Idle::all(cores(machine), machine.has_smt() && !hides_smt),
             hardware: Hardware::new(machine),
             interrupts: Dice::new(0, INTERRUPTS),
+            newidle: Dice::new(0, NEWIDLE),
             delays: None,
             happenings: None,
         }
+    }
+
+    /// Chance comes from this seed.
+    pub(crate) fn draw_from(&mut self, seed: u64) {
+        (self.interrupts, self.newidle) = (Dice::new(seed, INTERRUPTS), Dice::new(seed, NEWIDLE));
     }
 
     pub(crate) fn happened(&mut self, happening: Happening) {
@@ -554,6 +565,11 @@ impl Kernel {
 
     /// Ends the slice of what runs there (`SCX_KICK_PREEMPT`).
     pub fn kick_preempt(&mut self, cpu: CpuIndex) {
+        if self.hook_takes > 0 {
+            // Whoever runs there when the interrupt's handler is done (`kick_cpus_irq_workfn()`).
+            let (at, by) = (self.now + self.hook_takes, self.here);
+            return self.events.add(at, Event::Preempt { cpu, by });
+        }
         if let Some(running) = self.cpus[cpu].running {
             self.account(cpu);
             self.tasks[running].slice = 0;

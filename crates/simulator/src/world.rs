@@ -114,6 +114,11 @@ impl World {
         }
     }
 
+    /// Has what the kernel leaves to chance (how late interrupts are, and whether who goes idle balances) come from this seed.
+    pub fn seed(&mut self, seed: u64) {
+        self.kernel.draw_from(seed);
+    }
+
     /// Has programs that are started from now on begin on CPUs in an order drawn from the seed, as a machine that has run for a
     /// while leaves it to chance. Where CPUs share cores, and nobody knows, it matters.
     pub fn scatter(&mut self, seed: u64) {
@@ -374,6 +379,10 @@ impl World {
                     self.schedule(cpu);
                 }
             }
+            Event::Preempt { cpu, by } => {
+                self.kernel.here = by;
+                self.kernel.kick_preempt(cpu);
+            }
             Event::OtherTimer => {
                 let online = (0..self.kernel.cpus.len()).find(|&cpu| self.kernel.is_online(cpu));
                 let cpu = online.unwrap_or(0);
@@ -450,7 +459,7 @@ impl World {
                 Step::Yield => {
                     // Never for nothing, or who yields for ever stops time.
                     task.doing = Doing::Next;
-                    task.left = work(self.kernel.costs.switch_ns.max(1));
+                    task.left = work(self.kernel.costs.wake_ns.max(1));
                     task.slice = 0;
                     self.scheduler.yielded(&mut self.kernel, running);
                     self.schedule(cpu);
@@ -526,7 +535,7 @@ impl World {
         task.left = 0;
         task.nr_sleeps += 1;
         task.place = Place::Nowhere;
-        task.leaves_until = self.kernel.now + self.kernel.costs.switch_ns;
+        task.leaves_until = self.kernel.now + self.kernel.costs.to_idle_ns;
         self.kernel.happened(Happening::Sleep { task: running });
         self.scheduler.quiescent(&mut self.kernel, running, true);
         self.schedule(cpu);
@@ -675,7 +684,13 @@ impl World {
             task.waited += now - task.waits_since;
             self.kernel.occupy(cpu);
             let costs = &self.kernel.costs;
-            let cost = prev.map_or(costs.from_idle_ns, |_| costs.switch_ns);
+            let leaves =
+                |prev: TaskIndex| matches!(self.kernel.tasks[prev].place, Place::Nowhere | Place::Gone);
+            let cost = match prev {
+                None => costs.from_idle_ns,
+                Some(prev) if leaves(prev) => costs.switch_ns,
+                Some(_) => costs.preempt_ns,
+            };
             self.kernel.delay(cpu, cost);
             self.kernel.settle(cpu, next);
         }

@@ -4,9 +4,10 @@
 use threadwise_machine::Machine;
 use threadwise_model::fluid;
 use threadwise_policy::Tunables;
-use threadwise_simulator::schedulers::Known;
+use threadwise_simulator::kernel::{CpuIndex, Kernel, TaskIndex};
+use threadwise_simulator::schedulers::{Known, RoundRobin};
 use threadwise_simulator::timeline::{Drawing, Timeline};
-use threadwise_simulator::{Costs, Ns, Outcome, Synthetic, World};
+use threadwise_simulator::{Costs, Enqueue, Ns, Outcome, Scheduler, Synthetic, World};
 use threadwise_workload::Ratio;
 use threadwise_workload::synthetic::Wait;
 
@@ -250,6 +251,78 @@ fn a_timer_s_work_and_late_interrupts_delay_turns() {
         let less = turns(timer_ns, interrupt_ns) / usual;
         assert!((0.1..0.6).contains(&less), "{usual}, {less:.2} of it");
     }
+}
+
+/// Slices of a second, which the timer ends every ten milliseconds.
+struct Cuts(RoundRobin);
+
+impl Scheduler for Cuts {
+    fn select_cpu(&mut self, kernel: &mut Kernel, _task: TaskIndex, prev: CpuIndex) -> CpuIndex {
+        kernel.start_timer(10 * MS);
+        prev
+    }
+
+    fn enqueue(&mut self, kernel: &mut Kernel, task: TaskIndex, why: Enqueue) {
+        self.0.enqueue(kernel, task, why);
+    }
+
+    fn dispatch(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: Option<TaskIndex>) {
+        self.0.dispatch(kernel, cpu, running);
+    }
+
+    fn timer(&mut self, kernel: &mut Kernel) {
+        kernel.kick_preempt(0);
+        kernel.start_timer(10 * MS);
+    }
+}
+
+/// Who is to make way has its slice until the callback that says so, of 4 ms, is done: the tick before that lets it go on.
+#[test]
+fn a_slice_ends_when_the_timer_s_callback_is_done() {
+    let costs = Costs {
+        timer_ns: 4 * MS,
+        tick_period_ns: MS,
+        ..Costs::FREE
+    };
+    let mut world = World::new(&machine("core:1"), costs, |kernel| {
+        Cuts(RoundRobin::new(kernel, 1_000 * MS))
+    });
+    world.record();
+    let endless = Synthetic::new(ratio("inf:1"), 1_000_000_000, UNIT_NS, 2, Wait::Passive, 1);
+    world.start(Box::new(endless), 100, None);
+    world.run_until(100 * MS).expect("nothing is checked");
+    let ends: Vec<Ns> = world
+        .into_timeline()
+        .runs()
+        .iter()
+        .map(|run| run.to / MS)
+        .collect();
+    assert_eq!(ends[..3], [14, 28, 42], "{ends:?}");
+}
+
+/// To fall asleep for the next, and to make way for it, cost what each does: the one where two threads meet each 0.1 ms, the other
+/// where two go on for ever.
+#[test]
+fn who_falls_asleep_and_who_makes_way_take_a_switch_each() {
+    let work = |of: &str, phase_units, costs: Costs| {
+        let mut world = world(Known::RoundRobin, &machine("core:1"), costs);
+        let two = Synthetic::new(ratio(of), phase_units, UNIT_NS, 2, Wait::Passive, 1);
+        world.start(Box::new(two), 100, None);
+        world.run_until(1_000 * MS).expect("nothing is checked");
+        world.outcome().programs[0].work_ns / 1e9
+    };
+    let sleeps = Costs {
+        switch_ns: MS / 10,
+        ..Costs::FREE
+    };
+    let makes_way = Costs {
+        preempt_ns: MS / 10,
+        ..Costs::FREE
+    };
+    assert!(work("1:1", 100, sleeps) < 0.7);
+    assert!(work("1:1", 100, makes_way) > 0.99);
+    assert!(work("inf:1", 1_000_000_000, sleeps) > 0.99);
+    assert!(work("inf:1", 1_000_000_000, makes_way) < 0.96);
 }
 
 /// A serial program beside a parallel one, recorded for a second.

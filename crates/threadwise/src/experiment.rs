@@ -5,12 +5,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use indicatif::{ProgressBar, ProgressStyle, WeakProgressBar};
 use threadwise_lab::evaluate::evaluate;
 use threadwise_lab::experiment::Experiment;
 use threadwise_lab::run::{Measurement, Sample, VERSION};
 use threadwise_lab::table;
+use threadwise_machine::Machine;
+use threadwise_machine::wrong::{Step, Wrong};
 use threadwise_report::store::Store;
 use threadwise_report::timeline::Timeline;
 use threadwise_report::{Error, Manifest};
@@ -111,6 +113,7 @@ impl Options {
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         // Only the lab has a kernel.
         let experiment = self.changed(Experiment::from_toml(&text, path)?, !kernel.is_empty())?;
+        machine_of(&experiment).map_err(|wrong| in_file(&wrong, Some(path)))?;
         Ok(Task {
             recording: Recording {
                 store: match self.no_store {
@@ -164,6 +167,24 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// What is wrong with an experiment, with the file that it is from, if it is from one, and the line.
+pub fn in_file(wrong: &Wrong, path: Option<&Path>) -> anyhow::Error {
+    let text = path.and_then(|path| Some((path, std::fs::read_to_string(path).ok()?)));
+    match text {
+        Some((path, text)) => anyhow!("{}: {}", path.display(), wrong.in_file(&text)),
+        None => anyhow!("{wrong}"),
+    }
+}
+
+/// The machine that an experiment names.
+///
+/// # Errors
+/// If there is none, or what is wrong with its file.
+pub fn machine_of(experiment: &Experiment) -> Result<Machine, Wrong> {
+    Machine::load(&experiment.machine)
+        .map_err(|error| Wrong::new(&[Step::Key("machine")], format!("machine: {error}")))
 }
 
 impl Recording {

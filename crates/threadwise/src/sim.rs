@@ -17,6 +17,7 @@ use clap::Parser;
 use threadwise_lab::experiment::{Experiment, Program, Scheduler, Stages, Synthetic};
 use threadwise_lab::run::{Label, Measurement, Sample, VERSION, asymmetry};
 use threadwise_machine::Machine;
+use threadwise_machine::wrong::{Step, Wrong};
 use threadwise_policy::{AlternateBy, Mode, PairingBy, TunableOptions, Tunables};
 use threadwise_report::timeline as report;
 use threadwise_simulator::programs::{Assumptions, Scripted, Staged, play};
@@ -30,7 +31,7 @@ use threadwise_workload::synthetic::phases::Draws;
 use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
 
 use self::parallel::in_order;
-use crate::experiment::{self, Task, progress_bar};
+use crate::experiment::{self, Task, in_file, machine_of, progress_bar};
 
 /// The piece of each run of which a record has the timeline: long enough for some phases of 20 ms, after programs that start
 /// together have drifted apart.
@@ -264,7 +265,7 @@ fn named(name: &str) -> Result<Scheduler> {
 fn show(options: &TimelineOptions) -> Result<()> {
     let mut experiment = Experiment::from_file(&options.experiment)?;
     experiment.seed = options.seed.unwrap_or(experiment.seed);
-    let (machine, mips) = prepare(&experiment)?;
+    let (machine, mips) = prepare(&experiment).map_err(|wrong| in_file(&wrong, Some(&options.experiment)))?;
     let number = options.run.unwrap_or(experiment.runs.len());
     let run = number
         .checked_sub(1)
@@ -322,7 +323,12 @@ fn simulate(task: Task, options: &RunOptions, change: &(dyn Fn(&mut World) + Syn
         begun_on,
         mut recording,
     } = task;
-    let (machine, mips) = prepare(&experiment)?;
+    // Schedulers that are named on the command line stand in no line of it.
+    let file = options
+        .experiment
+        .file()
+        .filter(|_| options.schedulers.is_empty());
+    let (machine, mips) = prepare(&experiment).map_err(|wrong| in_file(&wrong, file))?;
     let modelled = format!("{}{}", machine.name(), options.changes());
     if let Some(begun_on) = begun_on.filter(|begun_on| *begun_on != modelled) {
         bail!(
@@ -441,58 +447,78 @@ fn timelines(
 }
 
 /// The experiment's machine and rate, if all of it can be simulated.
-fn prepare(experiment: &Experiment) -> Result<(Machine, u32)> {
-    let machine =
-        Machine::load(&experiment.machine).with_context(|| format!("machine = {:?}", experiment.machine))?;
-    let mips = experiment.mips.or(machine.lab().map(|lab| lab.mips)).with_context(|| {
-        format!(
-            "machine {} has no rate; add mips = 60 to the experiment, or [lab] mips = 60 to the machine's file",
-            machine.name()
-        )
-    })?;
-    can_be_simulated(experiment, &machine, mips)?;
-    if !experiment.without.is_empty() {
-        bail!("the experiment says what the lab leaves out; in a simulation that is --without");
-    }
-    if let (Some(program), None) = (experiment.memory_user(), &machine.hardware().memory) {
-        bail!(
-            "program {:?} uses memory, of which machine {} says nothing; add [memory] latency_ns = 100 to the machine's file",
-            program.name,
-            machine.name()
+fn prepare(experiment: &Experiment) -> Result<(Machine, u32), Wrong> {
+    let machine = machine_of(experiment)?;
+    let wrong = |key, what: String| Wrong::new(&[Step::Key(key)], what);
+    let mips = experiment.mips.or(machine.lab().map(|lab| lab.mips)).ok_or_else(|| {
+        let name = machine.name();
+        let what = format!(
+            "machine {name} has no rate; add mips = 60 to the experiment, or [lab] mips = 60 to the machine's file"
         );
+        wrong("machine", what)
+    })?;
+    if !(1..=100_000).contains(&mips) {
+        let what = format!("mips = {mips} is not between 1 and 100000");
+        return Err(wrong("mips", what));
+    }
+    for (nth, program) in experiment.programs.iter().enumerate() {
+        program_can_be_simulated(program, nth, &machine)?;
+    }
+    for (nth, scheduler) in experiment.schedulers.iter().enumerate() {
+        scheduler_can_be_simulated(scheduler, experiment).map_err(|error| {
+            Wrong::new(
+                &[Step::Key("scheduler"), Step::Nth(nth), Step::Key("command")],
+                format!("{error:#}"),
+            )
+        })?;
+    }
+    if !experiment.without.is_empty() {
+        let what = "the experiment says what the lab leaves out; in a simulation that is --without";
+        return Err(wrong("without", what.to_owned()));
     }
     Ok((machine, mips))
 }
 
-/// Whether all of it can be simulated.
-fn can_be_simulated(experiment: &Experiment, machine: &Machine, mips: u32) -> Result<()> {
-    if !(1..=100_000).contains(&mips) {
-        bail!("mips = {mips} is not between 1 and 100000");
+fn program_can_be_simulated(program: &Program, nth: usize, machine: &Machine) -> Result<(), Wrong> {
+    let name = &program.name;
+    let wrong = |key, what: String| {
+        let at = [Step::Key("program"), Step::Nth(nth), Step::Key(key)];
+        Wrong::new(&at, format!("program {name:?}: {what}"))
+    };
+    if let Some(file) = &program.rtapp {
+        described(file, machine).map_err(|error| wrong("rtapp", format!("{error:#}")))?;
+    } else if program.synthetic.is_none() && program.stages.is_none() {
+        let what = "it is a command; only synthetic programs, those of stages, and those that rt-app files describe, can be \
+                    simulated";
+        return Err(wrong("command", what.to_owned()));
     }
-    for program in &experiment.programs {
-        if let Some(file) = &program.rtapp {
-            described(file, machine).with_context(|| format!("program {:?}", program.name))?;
-            continue;
-        }
-        if program.synthetic.is_none() && program.stages.is_none() {
-            bail!(
-                "program {:?} is a command; only synthetic programs, those of stages, and those that rt-app files describe, \
-                 can be simulated",
-                program.name
-            );
-        }
+    if program.uses_memory() && machine.hardware().memory.is_none() {
+        let what = format!(
+            "it uses memory, of which machine {} says nothing; add [memory] latency_ns = 100 to the machine's file",
+            machine.name()
+        );
+        return Err(wrong("synthetic", what));
     }
-    for scheduler in &experiment.schedulers {
-        let told = Ours::of(scheduler)?.and_then(|ours| ours.machine);
-        if told.is_some_and(|machine| machine != experiment.machine) {
+    Ok(())
+}
+
+fn scheduler_can_be_simulated(scheduler: &Scheduler, experiment: &Experiment) -> Result<()> {
+    match Ours::of(scheduler)? {
+        Some(ours)
+            if ours
+                .machine
+                .as_ref()
+                .is_some_and(|machine| *machine != experiment.machine) =>
+        {
             bail!(
                 "scheduler {:?}: one that is told of another machine than {} cannot be simulated",
                 scheduler.name,
                 experiment.machine
-            );
+            )
         }
+        Some(_) => Ok(()),
+        None => check::known(&scheduler.name).map(|_| ()),
     }
-    Ok(())
 }
 
 /// One run of the programs under one scheduler.
@@ -653,7 +679,9 @@ fn world_with(
             (Known::Clairvoyant, costs) => costs,
             (_, costs) => change(costs),
         };
-        return Ok(known.world_drawn(machine, costs, Tunables::default(), seed));
+        let mut world = known.world_drawn(machine, costs, Tunables::default(), seed);
+        world.seed(seed);
+        return Ok(world);
     };
     if ours.alternate == AlternateBy::Resident && machine.nr_llcs() != 1 {
         bail!(
@@ -665,7 +693,7 @@ fn world_with(
     let is_told = ours.machine.is_some();
     let known = if is_told { &capacities[..] } else { &[] };
     let costs = change(Known::Threadwise.costs_in_lab(mips, machine, known));
-    Ok(World::new(machine, costs, |kernel| {
+    let mut world = World::new(machine, costs, |kernel| {
         let made = match is_told {
             true => Threadwise::told(kernel, tunables),
             false => Threadwise::new(kernel, tunables).untold_of_speeds(),
@@ -673,7 +701,9 @@ fn world_with(
         made.with_mode(ours.mode)
             .pairing_by(ours.pairing)
             .alternating_by(ours.alternate)
-    }))
+    });
+    world.seed(seed);
+    Ok(world)
 }
 
 fn simulated(

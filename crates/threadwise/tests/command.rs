@@ -698,17 +698,20 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
     let output = simulated("wakeups", &[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        text(&output.stderr).contains("program \"pipe\" is a command"),
+        text(&output.stderr).contains("wakeups.toml: line 18: program \"pipe\": it is a command"),
         "{}",
         text(&output.stderr)
     );
     let folder = tempfile::tempdir().unwrap();
     for (what, said) in [
-        ("machine = 'smp-8'\nmips = 0", "mips = 0"),
-        ("machine = 'smp-9'\nmips = 60", "\"smp-9\" is no machine"),
+        ("machine = 'smp-8'\nmips = 0", "line 6: mips = 0"),
+        (
+            "machine = 'smp-9'\nmips = 60",
+            "line 5: machine: \"smp-9\" is no machine",
+        ),
         (
             "machine = 'smp-8'\nmips = 60\n[[scheduler]]\nname = 'fifo'",
-            "fifo",
+            "line 7: no model of the scheduler \"fifo\"",
         ),
         (
             "machine = 'smp-8'\nmips = 60\n[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise', '--slice-us', '9']",
@@ -720,12 +723,12 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
         ),
         (
             "machine = 'smp-8'\nmips = 60\n[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise', '--machine', 'amp-8']",
-            "another machine than smp-8",
+            "line 9: scheduler \"threadwise\": one that is told of another machine than smp-8",
         ),
         (
             "machine = 'smp-8'\nmips = 60\n[[program]]\nname = 'B'\n\
              synthetic = { ratio = '1:1', phase_units = 1, memory = { working_set_kib = 1, accesses_per_us = 1 } }",
-            "add [memory] latency_ns = 100",
+            "line 9: program \"B\": it uses memory, of which machine smp-8 says nothing; add [memory] latency_ns = 100",
         ),
         (
             "machine = 'two-quads'\nmips = 60\n[[program]]\nname = 'B'\n\

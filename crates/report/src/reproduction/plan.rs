@@ -7,6 +7,7 @@ use std::path::Path;
 use exmex::Express;
 use serde::{Deserialize, Serialize};
 use serde_json_path::JsonPath;
+use threadwise_machine::wrong::{Step, Wrong};
 
 use crate::error::Error;
 
@@ -327,14 +328,14 @@ impl Plan {
     /// Parses and checks; `path` is for messages only.
     ///
     /// # Errors
-    /// [`Error::Plan`] says what is wrong.
+    /// [`Error::Plan`] says what is wrong, and in which line.
     pub fn from_toml(text: &str, path: &Path) -> Result<Self, Error> {
         let wrong = |problem: String| Error::Plan {
             path: path.into(),
             problem,
         };
         let plan: Self = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
-        plan.check().map_err(wrong)?;
+        plan.check().map_err(|error| wrong(error.in_file(text)))?;
         Ok(plan)
     }
 
@@ -375,48 +376,58 @@ impl Plan {
         Ok(self)
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), Wrong> {
         unique("paper", self.papers.iter().map(|paper| &paper.name))?;
         unique("source", self.sources.iter().map(|source| &source.name))?;
         unique("result", self.results.iter().map(|result| &result.name))?;
-        for source in &self.sources {
+        for (nth, source) in self.sources.iter().enumerate() {
+            let at = [Step::Key("source"), Step::Nth(nth), Step::Key("name")];
             if source.quick.is_none() && source.full.is_none() {
-                return Err(format!("source {:?} needs quick or full", source.name));
+                let what = format!("source {:?} needs quick or full", source.name);
+                return Err(Wrong::new(&at, what));
             }
             let uses = |figure: &FigureColumn| figure.from.iter().any(|name| *name == source.name);
             let is_used = |result: &Reproduced| result.figures.iter().any(uses);
             if !self.results.iter().any(is_used) {
-                return Err(format!("no result uses source {:?}", source.name));
+                let what = format!("no result uses source {:?}", source.name);
+                return Err(Wrong::new(&at, what));
             }
         }
-        for result in &self.results {
-            if !self.papers.iter().any(|paper| paper.name == result.paper) {
-                return Err(format!(
-                    "result {:?}: there is no paper {:?}",
-                    result.name, result.paper
-                ));
-            }
-            self.check_result(result)
-                .map_err(|problem| format!("result {:?}: {problem}", result.name))?;
+        for (nth, result) in self.results.iter().enumerate() {
+            self.check_result(nth, result)?;
         }
         Ok(())
     }
 
-    fn check_result(&self, result: &Reproduced) -> Result<(), String> {
-        if result.rows.is_empty() {
-            return Err(String::from("it has no rows"));
+    fn check_result(&self, nth: usize, result: &Reproduced) -> Result<(), Wrong> {
+        let wrong = |at: &[Step], what: String| {
+            let at = [&[Step::Key("result"), Step::Nth(nth)], at].concat();
+            Wrong::new(&at, format!("result {:?}: {what}", result.name))
+        };
+        if !self.papers.iter().any(|paper| paper.name == result.paper) {
+            let what = format!("there is no paper {:?}", result.paper);
+            return Err(wrong(&[Step::Key("paper")], what));
         }
-        for row in &result.rows {
-            result
-                .value(row)
-                .map_err(|problem| format!("row {:?}: {problem}", row.what))?;
+        if result.rows.is_empty() {
+            return Err(wrong(&[Step::Key("rows")], String::from("it has no rows")));
+        }
+        for (nth, row) in result.rows.iter().enumerate() {
+            result.value(row).map_err(|problem| {
+                let what = format!("row {:?}: {problem}", row.what);
+                wrong(&[Step::Key("rows"), Step::Nth(nth)], what)
+            })?;
         }
         if result.figures.is_empty() && result.why.is_empty() {
-            return Err(String::from("why are there no figures?"));
+            return Err(wrong(
+                &[Step::Key("name")],
+                String::from("why are there no figures?"),
+            ));
         }
-        for figure in &result.figures {
-            self.check_figures(result, figure)
-                .map_err(|problem| format!("figures from {:?}: {problem}", figure.from.of_row(0)))?;
+        for (nth, figure) in result.figures.iter().enumerate() {
+            self.check_figures(result, figure).map_err(|problem| {
+                let what = format!("figures from {:?}: {problem}", figure.from.of_row(0));
+                wrong(&[Step::Key("figures"), Step::Nth(nth)], what)
+            })?;
         }
         Ok(())
     }
@@ -496,11 +507,12 @@ pub(super) fn is_sign(text: &str) -> bool {
     matches!(text, "+" | "-")
 }
 
-fn unique<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(), String> {
+fn unique<'a>(key: &'static str, names: impl Iterator<Item = &'a String>) -> Result<(), Wrong> {
     let mut seen = BTreeSet::new();
-    for name in names {
+    for (nth, name) in names.enumerate() {
         if !seen.insert(name) {
-            return Err(format!("two have the name: {what} {name:?}"));
+            let at = [Step::Key(key), Step::Nth(nth), Step::Key("name")];
+            return Err(Wrong::new(&at, format!("two have the name: {key} {name:?}")));
         }
     }
     Ok(())

@@ -305,7 +305,8 @@ static void look_at_queues(u32 nr)
 	bpf_for(i, 0, nr) {
 		queue = next_queued_cpu(&rotation_state.queue_cursor, -1);
 		if (queue < 0 || queue == first) {
-			rotation_state.nr_unaged = 0;
+			/* It has been at all of them. */
+			rotation_state.nr_unsorted = rotation_state.nr_unaged = 0;
 			return;
 		}
 		rotation_state.marked = true;

@@ -2,7 +2,7 @@
 //! What an rt-app file says, as a [`Play`].
 
 use threadwise_machine::Machine;
-use threadwise_workload::rtapp::{Access, Action, Event, File, Phase, Policy, Settings, Task};
+use threadwise_workload::rtapp::{Access, Action, Event, File, Lines, Phase, Policy, Settings, Task};
 
 use super::script::{Object, Op, Play, Script, Stage, TimerKind};
 use super::weights;
@@ -53,7 +53,7 @@ impl Assumptions {
 pub struct Refused {
     /// Where it stands, from 1.
     pub line: usize,
-    /// The task, and the phase or event.
+    /// The task, and the phase and setting.
     pub key: String,
     /// What, and what to do.
     pub what: String,
@@ -153,10 +153,8 @@ struct Compiler<'a> {
 
 impl Compiler<'_> {
     fn script(&mut self, task: &Task) -> Result<Script, Refused> {
-        let refuse = |what: &str| Refused {
-            line: task.line,
-            key: task.name.clone(),
-            what: what.to_owned(),
+        let refuse = |(setting, what): (&str, &str)| {
+            Refused::setting(&task.name, task.line, &task.lines, setting, what)
         };
         let stages = task
             .phases
@@ -175,15 +173,15 @@ impl Compiler<'_> {
     }
 
     /// Its set of CPUs; none if it may run on all.
-    fn cpus(&self, settings: &Settings) -> Result<Vec<CpuIndex>, &'static str> {
+    fn cpus(&self, settings: &Settings) -> Result<Vec<CpuIndex>, Unknown> {
         let named = settings.cpus.iter().flatten();
         let mut cpus: Vec<CpuIndex> = named.map(|&cpu| cpu as CpuIndex).collect();
         cpus.sort_unstable();
         cpus.dedup();
         match cpus.last() {
-            None if settings.cpus.is_some() => Err("cpus names no CPU"),
+            None if settings.cpus.is_some() => Err(("cpus", "it names no CPU")),
             Some(&last) if last >= self.assumptions.nr_cpus => {
-                Err("cpus names a CPU that the machine does not have")
+                Err(("cpus", "it names a CPU that the machine does not have"))
             }
             _ if cpus.len() == self.assumptions.nr_cpus => Ok(Vec::new()),
             _ => Ok(cpus),
@@ -192,13 +190,11 @@ impl Compiler<'_> {
 
     fn stage(&mut self, task: &Task, phase: &Phase) -> Result<Stage, Refused> {
         if phase.settings != Settings::default() {
-            return Err(Refused {
-                line: phase.line,
-                key: format!("{}.{}", task.name, phase.name),
-                what: String::from(
-                    "settings that change with the phase cannot be simulated; move them to the task",
-                ),
-            });
+            let first = phase.lines.iter().min_by_key(|&(_, line)| line);
+            let setting = first.map_or("", |(key, _)| key);
+            let of = format!("{}.{}", task.name, phase.name);
+            let what = "settings that change with the phase cannot be simulated; move them to the task";
+            return Err(Refused::setting(&of, phase.line, &phase.lines, setting, what));
         }
         let mut ops = Vec::new();
         for event in &phase.events {
@@ -343,19 +339,48 @@ impl Compiler<'_> {
     }
 }
 
-/// The weight, if the policy is one that sched_ext schedules.
-fn weight(settings: &Settings) -> Result<u32, &'static str> {
-    if settings.deadline_us != [None; 3] {
-        return Err("deadlines and slices of its own cannot be simulated; take dl-runtime and the like out");
+/// The key of a setting that has no model, and what to do.
+type Unknown = (&'static str, &'static str);
+
+impl Refused {
+    /// A setting of this task or phase, which begins at that line.
+    fn setting(of: &str, line: usize, lines: &Lines, key: &str, what: &str) -> Self {
+        // Some have two names, and a policy may be the file's default.
+        let names = [key, key.trim_start_matches("dl-")];
+        let found = names.into_iter().find_map(|name| lines.get_key_value(name));
+        let (line, key) = match found {
+            Some((key, &line)) => (line, format!("{of}.{key}")),
+            None => (line, of.to_owned()),
+        };
+        Self {
+            line,
+            key,
+            what: what.to_owned(),
+        }
     }
-    if settings.taskgroup.is_some() || settings.nodes.is_some() || settings.util != [None; 2] {
-        return Err("taskgroup, nodes_membind, util_min and util_max cannot be simulated; take them out");
+}
+
+/// The weight, if the policy is one that sched_ext schedules.
+fn weight(settings: &Settings) -> Result<u32, Unknown> {
+    const NEITHER: &str = "it cannot be simulated; take it out";
+    let unknown = [
+        ("dl-runtime", settings.deadline_us[0].is_some()),
+        ("dl-period", settings.deadline_us[1].is_some()),
+        ("dl-deadline", settings.deadline_us[2].is_some()),
+        ("taskgroup", settings.taskgroup.is_some()),
+        ("nodes_membind", settings.nodes.is_some()),
+        ("util_min", settings.util[0].is_some()),
+        ("util_max", settings.util[1].is_some()),
+    ];
+    if let Some(&(key, _)) = unknown.iter().find(|(_, is_given)| *is_given) {
+        return Err((key, NEITHER));
     }
     match settings.policy.unwrap_or_default() {
         Policy::Other | Policy::Batch => Ok(weights::of_nice(settings.priority.unwrap_or(0))),
         Policy::Idle => Ok(weights::OF_IDLE),
-        Policy::RoundRobin | Policy::Fifo | Policy::Deadline => {
-            Err("real-time and deadline policies cannot be simulated; use SCHED_OTHER")
-        }
+        Policy::RoundRobin | Policy::Fifo | Policy::Deadline => Err((
+            "policy",
+            "real-time and deadline policies cannot be simulated; use SCHED_OTHER",
+        )),
     }
 }

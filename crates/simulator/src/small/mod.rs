@@ -168,6 +168,7 @@ impl SmallWorld {
     }
 
     fn play(&self, world: &mut World) -> Result<(), String> {
+        world.seed(self.faults.seed);
         for program in &self.programs {
             world.start(program.program(), program.weight, program.bound_to);
         }

@@ -17,7 +17,7 @@ use std::path::Path;
 
 pub use event::{Access, Action, Event};
 use json::{Entry, Node};
-pub use settings::{Global, Policy, Settings};
+pub use settings::{Global, Lines, Policy, Settings};
 
 /// The longest time and the greatest number that rt-app takes: a C int.
 const MAX_INT: i64 = i32::MAX as i64;
@@ -88,6 +88,8 @@ pub struct Task {
     pub delay_us: u64,
     /// How it is scheduled.
     pub settings: Settings,
+    /// Where that stands.
+    pub lines: Lines,
     /// At least one.
     pub phases: Vec<Phase>,
     /// How often it goes through its phases; without end if this is not given.
@@ -103,6 +105,8 @@ pub struct Phase {
     pub line: usize,
     /// What changes when it begins; nothing where the task has no `phases` object.
     pub settings: Settings,
+    /// Where that stands.
+    pub lines: Lines,
     /// At least one.
     pub events: Vec<Event>,
     /// How often it is repeated before the next begins; without end if this is not given.
@@ -206,7 +210,7 @@ fn task(name: &str, node: &Node<'_>, global: &Global) -> Result<Task, Error> {
         }
     }
     let line = node.line();
-    let settings = own.finish(node)?;
+    let (settings, lines) = own.finish(node)?;
     let (phases, loops) = match phases {
         Some(_) if !events.is_empty() => {
             return Err(node.error("it has events beside its phases; rt-app does not look at them"));
@@ -218,6 +222,7 @@ fn task(name: &str, node: &Node<'_>, global: &Global) -> Result<Task, Error> {
                 name: name.to_owned(),
                 line,
                 settings: Settings::default(),
+                lines: Lines::new(),
                 events,
                 loops: task_loops.unwrap_or(Some(1)),
             };
@@ -233,6 +238,7 @@ fn task(name: &str, node: &Node<'_>, global: &Global) -> Result<Task, Error> {
         instances,
         delay_us,
         settings,
+        lines,
         phases,
         loops,
     })
@@ -261,10 +267,12 @@ fn phases(node: &Node<'_>) -> Result<Vec<Phase>, Error> {
         if events.is_empty() {
             return Err(node.error("it has no event, such as \"run\": 1000"));
         }
+        let (settings, lines) = own.finish(node)?;
         Ok(Phase {
             name: key.clone(),
             line: node.line(),
-            settings: own.finish(node)?,
+            settings,
+            lines,
             events,
             loops: loops.unwrap_or(Some(1)),
         })

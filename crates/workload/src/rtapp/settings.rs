@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is not an event.
 
+use std::collections::BTreeMap;
+
 use super::json::{Entry, Node};
 use super::{Error, MAX_INT, unique, unknown};
 
@@ -163,8 +165,11 @@ pub struct Settings {
 /// Settings that are being read.
 pub(super) struct Reader {
     settings: Settings,
-    seen: Vec<String>,
+    lines: Lines,
 }
+
+/// The line, from 1, where each setting that is given stands, by its key.
+pub type Lines = BTreeMap<String, usize>;
 
 impl Reader {
     pub(super) fn new(policy: Option<Policy>) -> Self {
@@ -174,7 +179,7 @@ impl Reader {
         };
         Self {
             settings,
-            seen: Vec::new(),
+            lines: Lines::new(),
         }
     }
 
@@ -196,15 +201,14 @@ impl Reader {
             "taskgroup" => settings.taskgroup = taskgroup(node)?,
             _ => return Ok(false),
         }
-        if self.seen.iter().any(|seen| seen == key) {
-            return Err(node.error("this key is given twice"));
+        match self.lines.insert(key.to_owned(), node.line()) {
+            Some(_) => Err(node.error("this key is given twice")),
+            None => Ok(true),
         }
-        self.seen.push(key.to_owned());
-        Ok(true)
     }
 
-    /// All of it, if it fits together; `node` is what has these settings.
-    pub(super) fn finish(self, node: &Node<'_>) -> Result<Settings, Error> {
+    /// All of it and where it stands, if it fits together; `node` is what has these settings.
+    pub(super) fn finish(self, node: &Node<'_>) -> Result<(Settings, Lines), Error> {
         let Settings { policy, priority, .. } = self.settings;
         let range = match policy {
             Some(Policy::RoundRobin | Policy::Fifo) => 1..=99,
@@ -218,7 +222,7 @@ impl Reader {
                 range.start(),
                 range.end()
             ))),
-            _ => Ok(self.settings),
+            _ => Ok((self.settings, self.lines)),
         }
     }
 }

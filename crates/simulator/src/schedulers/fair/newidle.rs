@@ -70,7 +70,6 @@ pub(super) struct Newidle {
     is_asked: Vec<bool>,
     /// How often it was asked in vain, without a break.
     nr_failed: Vec<u32>,
-    dice: Dice,
 }
 
 impl Newidle {
@@ -79,7 +78,6 @@ impl Newidle {
             tries: vec![[Tries::FIRST; 2]; nr_cpus],
             is_asked: vec![false; nr_cpus],
             nr_failed: vec![0; nr_cpus],
-            dice: Dice::new(1, 0),
         }
     }
 
@@ -125,8 +123,7 @@ impl Fair {
             if is_asked {
                 return self.pull_when_asked(kernel, cpu, domain);
             }
-            let newidle = &mut self.newidle;
-            let weight = newidle.tries[cpu][domain].draw(kernel.now, &mut newidle.dice)?;
+            let weight = self.newidle.tries[cpu][domain].draw(kernel.now, &mut kernel.newidle)?;
             let taken = self.pull(kernel, cpu, domain, true);
             let nr_successes = if taken.is_some() { weight } else { 0 };
             self.newidle.tries[cpu][domain].count(kernel.now, nr_successes);

@@ -146,7 +146,7 @@ impl Threadwise {
             };
             self.rotation.queue_cursor = (queue + 1) % nr;
             if first == Some(queue) {
-                self.rotation.nr_unaged = 0;
+                (self.rotation.nr_unsorted, self.rotation.nr_unaged) = (0, 0);
                 return;
             }
             self.rotation.marked = true;
