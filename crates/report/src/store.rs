@@ -263,6 +263,23 @@ impl Store {
         Ok(record)
     }
 
+    /// A guest was booted to go on with a run: its schedulers are of the versions that the run was begun with. Runs of
+    /// before these were kept go on with any.
+    ///
+    /// # Errors
+    /// [`Error::NotResumable`] says which is not.
+    pub fn go_on(&self, id: i64, schedulers: &[String]) -> Result<(), Error> {
+        let begun = self.load(id)?.measurement;
+        let mut pairs = begun.scheduler_versions.iter().zip(schedulers);
+        match pairs.find(|(then, now)| then != now) {
+            None => Ok(()),
+            Some((then, now)) => {
+                let why = format!("a scheduler is {now:?} now and was {then:?}; begin a new run");
+                Err(Error::NotResumable { id, why })
+            }
+        }
+    }
+
     /// Records a sample.
     ///
     /// # Errors

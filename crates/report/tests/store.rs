@@ -81,6 +81,7 @@ fn what_was_interrupted_is_gone_on_with_by_the_same_code_only() {
     let store = Store::open_or_create(&path).unwrap();
     let mut record = kept();
     record.measurement.samples.truncate(5);
+    record.measurement.scheduler_versions = vec![String::new(), String::from("scx_lavd 1.1")];
     let id = begin(&store, &record);
     let why = |version: &str, kernel: &str| store.resume(id, version, kernel).unwrap_err().to_string();
     let version = record.measurement.version.clone();
@@ -91,6 +92,15 @@ fn what_was_interrupted_is_gone_on_with_by_the_same_code_only() {
     assert!(why(&version, "7.9").contains("the kernel is 7.9 now"));
     let resumed = store.resume(id, &version, "").unwrap();
     assert_eq!(resumed.measurement.samples.len(), 5);
+    let versions = [String::new(), String::from("scx_lavd 1.1")];
+    store.go_on(id, &versions).unwrap();
+    let other = store.go_on(id, &[String::new(), String::from("scx_lavd 1.2")]);
+    assert!(
+        other
+            .unwrap_err()
+            .to_string()
+            .contains("\"scx_lavd 1.2\" now and was \"scx_lavd 1.1\"")
+    );
     store.end(id, None).unwrap();
     assert!(why(&version, "").contains("complete"));
 }

@@ -446,12 +446,20 @@ fn perfetto_gets_tracks_slices_and_arrows() {
 }
 
 #[test]
-fn perfetto_marks_where_a_serial_thread_takes_over() {
-    let names = [String::from("one"), String::from("other")];
-    let mut world = world(Known::Threadwise, &machine("core:4"), Costs::of_lab(60));
+fn perfetto_marks_where_threads_are_put_before_others() {
+    marked("core:4", &[("1:1", 4), ("1:1", 4)], "serial: takes over");
+    marked("core:4", &[("inf:1", 4), ("inf:1", 4)], "senior: takes over");
+    marked("amp-8", &[("1:1", 8)], "serial: to a faster CPU");
+    marked("amp-8", &[("inf:1", 4)], "its turn on a faster CPU");
+}
+
+/// These programs, of so many threads, run for a second: more than three marks have this name, and whom they name runs there soon.
+fn marked(spec: &str, programs: &[(&str, usize)], name: &str) {
+    let names: Vec<String> = programs.iter().map(|(ratio, _)| (*ratio).to_owned()).collect();
+    let mut world = world(Known::Threadwise, &machine(spec), Costs::of_lab(60));
     world.record();
-    for seed in [1, 2] {
-        world.start(program("1:1", 4, seed), 100, None);
+    for (seed, &(ratio, threads)) in (1..).zip(programs) {
+        world.start(program(ratio, threads, seed), 100, None);
     }
     world.run_until(1000 * MS).expect("nothing is checked");
     let drawing = Drawing {
@@ -466,9 +474,9 @@ fn perfetto_marks_where_a_serial_thread_takes_over() {
     let boosts = || {
         events
             .iter()
-            .filter(|event| event["ph"] == "i" && event["name"] == "serial: takes over")
+            .filter(|event| event["ph"] == "i" && event["name"] == name)
     };
-    assert!(boosts().count() > 3, "{} marks", boosts().count());
+    assert!(boosts().count() > 3, "{} marks {name:?}", boosts().count());
     // Soon, but for the way of the request, it runs there, unless another takes the same CPU over meanwhile.
     let is_overtaken = |boost: &serde_json::Value| {
         let marks = events

@@ -188,12 +188,16 @@ pub fn machine_of(experiment: &Experiment) -> Result<Machine, Wrong> {
 }
 
 impl Recording {
-    /// The run begins, unless it is gone on with; `measurement` has no samples yet.
+    /// The run begins, or it is gone on with by the same schedulers; `measurement` has no samples yet.
     pub fn begin(&mut self, measurement: &Measurement) -> Result<(), Error> {
-        if let (Some(store), None) = (&self.store, self.id) {
-            self.id = Some(store.begin(&self.manifest, measurement)?);
+        match (&self.store, self.id) {
+            (Some(store), Some(id)) => store.go_on(id, &measurement.scheduler_versions),
+            (Some(store), None) => {
+                self.id = Some(store.begin(&self.manifest, measurement)?);
+                Ok(())
+            }
+            (None, _) => Ok(()),
         }
-        Ok(())
     }
 
     /// A sample was taken.
