@@ -9,7 +9,7 @@ SECONDS ?= 60
 ROUNDS ?= 20
 CLANG_FORMAT ?= clang-format-19
 
-.PHONY: help setup rust build openmp demo reproduce peers test fuzz soak drift bench lint format
+.PHONY: help setup rust build openmp demo reproduce peers test fuzz soak drift tables bench lint format
 
 help: ## Show this
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,6 +50,9 @@ soak: build ## Stress the scheduler in a guest with everything at once for SECON
 
 drift: build ## Compare the simulator with the lab in ROUNDS rounds (20: 40 minutes), row by row
 	THREADWISE_DRIFT_ROUNDS=$(ROUNDS) cargo test --release -p threadwise --test guest -- --include-ignored --nocapture --test-threads 1 drift::
+
+tables: rust setup ## Simulate the tables of docs/results.md that are marked and write them there
+	THREADWISE_WRITE_TABLES=1 cargo test --release -p threadwise --test tables
 
 bench: rust setup ## Count events that are simulated and assignments that are predicted in a second
 	cargo bench -p threadwise-simulator --bench events

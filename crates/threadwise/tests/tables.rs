@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The simulated tables of docs/results.md: each is what a run that was kept says now. `make tables` writes them anew.
+
+#![allow(clippy::unwrap_used)] // a test that panics has failed
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// What a run that was kept says of an experiment that was simulated with these options.
+fn kept(experiment: &str, options: &str) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let threadwise = |line: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_threadwise"))
+            .args(line.split_whitespace())
+            .env("XDG_DATA_HOME", folder.path())
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{line}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        output.stdout
+    };
+    threadwise(&format!(
+        "sim run {REPOSITORY}/experiments/{experiment}.toml {options}"
+    ));
+    serde_json::from_slice(&threadwise("runs show last --format json")).unwrap()
+}
+
+/// Of each run of several programs, what its scheduler of that number has: its mean, if it has one.
+fn means(result: &Value, scheduler: usize, key: &str) -> Vec<f64> {
+    let of = |run: &&Value| run["run"].as_array().unwrap().len() > 1;
+    let runs = result["runs"].as_array().unwrap().iter().filter(of);
+    let value = |run: &Value| {
+        let of = &run["schedulers"][scheduler][key];
+        of["mean"].as_f64().or_else(|| of["ratio"].as_f64())
+    };
+    runs.filter_map(value).collect()
+}
+
+/// Of each run of several programs, the jitter of that which varies most, in thousandths.
+fn jitters(result: &Value, scheduler: usize) -> Vec<f64> {
+    let runs = result["runs"].as_array().unwrap().iter();
+    let several = runs.filter(|run| run["run"].as_array().unwrap().len() > 1);
+    let greatest = |run: &Value| {
+        let of = run["schedulers"][scheduler]["jitter"].as_array().unwrap();
+        let values = of.iter().map(|jitter| 1000.0 * jitter["value"].as_f64().unwrap());
+        values.fold(0.0, f64::max)
+    };
+    several.map(greatest).collect()
+}
+
+fn of_all(values: &[f64]) -> f64 {
+    assert!(!values.is_empty());
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// A ratio as what it is more than one, in percent.
+fn more(ratio: f64) -> String {
+    // No minus before what is 0.0.
+    format!("{:+.1} %", 100.0 * (ratio - 1.0) + 0.0).replace("-0.0 %", "0.0 %")
+}
+
+fn mean_and_least(values: &[f64]) -> String {
+    match values {
+        [] => String::new(),
+        _ => format!("{:.3}, {:.3}", of_all(values), least(values)),
+    }
+}
+
+/// Means over all pairs and threes, kernel and ours.
+fn all_programs() -> String {
+    let row = |what: &str, experiment: &str, options: &str| {
+        let result = kept(experiment, options);
+        let gains = means(&result, 1, "over_baseline");
+        let share = |scheduler| match means(&result, scheduler, "share_of_bound").as_slice() {
+            [] => String::new(),
+            shares => format!("{:.1} %", 100.0 * of_all(shares)),
+        };
+        let idle = |scheduler| 100.0 * of_all(&means(&result, scheduler, "idle"));
+        let fairness = |scheduler| mean_and_least(&means(&result, scheduler, "fairness"));
+        let jitter = |scheduler| of_all(&jitters(&result, scheduler));
+        format!(
+            "| {what} | {} | {} | {} | {} | {} | {} | {:.1}, {:.1} | {:.1} -> {:.1} % |\n",
+            more(of_all(&gains)),
+            more(least(&gains)),
+            share(0),
+            share(1),
+            fairness(0),
+            fairness(1),
+            jitter(0),
+            jitter(1),
+            idle(0),
+            idle(1)
+        )
+    };
+    [
+        "| programs | gain | least | of bound: kernel | threadwise | fairness, least: kernel | threadwise | jitter | idle |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+        &row("2, a = 1", "pairs", "--seconds 10 --rounds 4"),
+        &row("2, a = 2", "pairs-unequal", "--seconds 10 --rounds 4"),
+        &row("3, a = 1", "triples-equal", "--rounds 2"),
+        &row("3, a = 2", "triples-unequal", "--rounds 2"),
+    ]
+    .concat()
+}
+
+/// Who knows how long phases last, and pays nothing.
+fn foresight() -> String {
+    let rows = |machine: &str, experiment: &str| {
+        let options = "--seconds 10 --rounds 2 --schedulers kernel,threadwise,clairvoyant";
+        let result = kept(experiment, options);
+        let foreseen = means(&result, 2, "total");
+        let row = |scheduler: usize, name: &str| {
+            let gains = means(&result, scheduler, "over_baseline");
+            let gain = if gains.is_empty() {
+                String::new()
+            } else {
+                more(of_all(&gains))
+            };
+            let totals = means(&result, scheduler, "total");
+            let shares: Vec<f64> = totals
+                .iter()
+                .zip(&foreseen)
+                .map(|(of, all)| 100.0 * of / all)
+                .collect();
+            let greatest = shares.iter().copied().fold(0.0, f64::max);
+            let share = match scheduler {
+                2 => String::new(),
+                _ => format!("{:.1} %, {greatest:.1} %", of_all(&shares)),
+            };
+            let fairness = mean_and_least(&means(&result, scheduler, "fairness"));
+            let idle = 100.0 * of_all(&means(&result, scheduler, "idle"));
+            format!("| {machine}: {name} | {gain} | {share} | {fairness} | {idle:.1} % |\n")
+        };
+        [row(0, "kernel"), row(1, "threadwise"), row(2, "clairvoyant")].concat()
+    };
+    [
+        "| | gain over kernel | of clairvoyant, and the greatest of a pair | fairness, least | idle |\n|---|---|---|---|---|\n",
+        &rows("a = 1", "pairs"),
+        &rows("a = 2", "pairs-unequal"),
+    ]
+    .concat()
+}
+
+/// The same phases in each of ten runs.
+fn same_phases() -> String {
+    let row = |machine: &str, experiment: &str| {
+        let result = kept(experiment, "--seconds 4 --rounds 10 --same-phases");
+        let [kernel, ours] = [0, 1].map(|scheduler| jitters(&result, scheduler));
+        let both = kernel.iter().zip(&ours);
+        let (unsteady, there): (Vec<f64>, Vec<f64>) = both.filter(|(kernel, _)| **kernel > 10.0).unzip();
+        let (before, after) = (of_all(&unsteady), of_all(&there));
+        format!(
+            "| {machine} | {:.1} | {:.1} | {} pairs: {before:.1}, {after:.1} ({}) |\n",
+            of_all(&kernel),
+            of_all(&ours),
+            unsteady.len(),
+            more(after / before)
+        )
+    };
+    [
+        "| cores | kernel | threadwise | where the kernel has more than 10 |\n|---|---|---|---|\n",
+        &row("equal", "pairs"),
+        &row("unequal", "pairs-unequal"),
+    ]
+    .concat()
+}
+
+/// Programs in each of whose stages some threads work.
+fn stages() -> String {
+    let result = kept("stages", "--rounds 8");
+    let row = |run: &Value| {
+        let names = run["run"].as_array().unwrap();
+        let beside = match names.get(1).map(|name| name.as_str().unwrap()) {
+            None => "nothing",
+            Some("stages B") => "another",
+            Some(name) => name,
+        };
+        let [kernel, ours] = [0, 1].map(|scheduler| &run["schedulers"][scheduler]);
+        let of = |value: &Value, what: &str, key: &str| value[what][key].as_f64();
+        let work = |value: &Value| {
+            let [mean, half] = ["mean", "ci95"].map(|key| of(value, "total", key).unwrap() / 1000.0);
+            format!("{mean:.1} ± {half:.1}")
+        };
+        let [ratio, low, high] = ["ratio", "low", "high"].map(|key| of(ours, "over_baseline", key).unwrap());
+        let percent = |ratio: f64| more(ratio).replace(" %", "");
+        let [idle, with] = [kernel, ours].map(|value| 100.0 * of(value, "idle", "mean").unwrap());
+        let fairness = [kernel, ours].map(|value| of(value, "fairness", "mean"));
+        let fairness = match fairness {
+            [Some(kernel), Some(ours)] => format!("{kernel:.3}, {ours:.3}"),
+            _ => String::new(),
+        };
+        format!(
+            "| {beside} | {} | {} | {} [{}, {}] | {idle:.1}, {with:.1} % | {fairness} |\n",
+            work(kernel),
+            work(ours),
+            more(ratio),
+            percent(low),
+            percent(high)
+        )
+    };
+    let runs = result["runs"].as_array().unwrap().iter();
+    let of_stages = runs.filter(|run| run["run"][0] == "stages");
+    let rows: String = of_stages.map(row).collect();
+    format!(
+        "| beside a program of stages | kernel | threadwise | gain | idle | fairness |\n|---|---|---|---|---|---|\n{rows}"
+    )
+}
+
+const FILE: &str = "docs/results.md";
+
+/// What stands behind a table's name in the document, and what before and after that.
+fn parts<'a>(document: &'a str, name: &str) -> [&'a str; 3] {
+    let mark = format!("<!-- table {name} -->\n\n");
+    let start = document
+        .find(&mark)
+        .unwrap_or_else(|| panic!("{FILE} has no table {name}"))
+        + mark.len();
+    let (printed, _) = document[start..].split_once("\n<!-- end -->").unwrap();
+    let end = start + printed.len();
+    [&document[..start], printed, &document[end..]]
+}
+
+#[test]
+fn the_simulated_tables_are_what_is_simulated() {
+    let tables = [
+        ("means", all_programs()),
+        ("foresight", foresight()),
+        ("same-phases", same_phases()),
+        ("stages", stages()),
+    ];
+    let path = Path::new(REPOSITORY).join(FILE);
+    let mut document = std::fs::read_to_string(&path).unwrap();
+    if std::env::var_os("THREADWISE_WRITE_TABLES").is_some() {
+        for (name, table) in &tables {
+            let [before, _, after] = parts(&document, name);
+            document = [before, table, after].concat();
+        }
+        std::fs::write(&path, document).unwrap();
+        return;
+    }
+    for (name, table) in &tables {
+        assert_eq!(parts(&document, name)[1], table, "{FILE}: make tables writes it");
+    }
+}
