@@ -325,7 +325,7 @@ impl Compiler<'_> {
             working_set_bytes: buffer.size,
             accesses_per_us: (lines * US / ns.max(1)) as u32,
             is_shared: buffer.shared.is_some(),
-            // Those of a thread's own are 0: rt-app keeps one for all its `mem` and `memrun`.
+            // A thread's own are 0: it uses one at a time.
             buffer: buffer
                 .shared
                 .map_or(0, |name| 1 + self.buffers.number(name) as u32),

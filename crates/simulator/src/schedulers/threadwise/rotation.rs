@@ -141,14 +141,13 @@ impl Threadwise {
         self.rotation.first = None;
         self.rotation.kicks = 0;
         for _ in 0..most {
-            let Some(queue) = self.marked.next(self.rotation.queue_cursor, None) else {
-                return;
-            };
-            self.rotation.queue_cursor = (queue + 1) % nr;
-            if first == Some(queue) {
+            let next = self.marked.next(self.rotation.queue_cursor, None);
+            self.rotation.queue_cursor = next.map_or(self.rotation.queue_cursor, |queue| (queue + 1) % nr);
+            let Some(queue) = next.filter(|_| next != first) else {
+                // It has been at all of them.
                 (self.rotation.nr_unsorted, self.rotation.nr_unaged) = (0, 0);
                 return;
-            }
+            };
             self.rotation.marked = true;
             first = first.or(Some(queue));
             if self.rotation.nr_unsorted > 0 {
