@@ -48,7 +48,7 @@ fuzz: rust setup ## Feed damaged files to each parser for SECONDS of CPU time (6
 soak: build ## Stress the scheduler in a guest with everything at once for SECONDS (60)
 	THREADWISE_SOAK_SECONDS=$(SECONDS) cargo test --release -p threadwise --test guest -- --include-ignored --nocapture soak::
 
-drift: build ## Compare the simulator with the lab in ROUNDS rounds (20: 40 minutes), row by row
+drift: build ## Compare the simulator with the lab in ROUNDS rounds (20: an hour and a half), row by row
 	THREADWISE_DRIFT_ROUNDS=$(ROUNDS) cargo test --release -p threadwise --test guest -- --include-ignored --nocapture --test-threads 1 drift::
 
 tables: rust setup ## Simulate the tables of docs/results.md that are marked and write them there

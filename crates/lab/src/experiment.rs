@@ -428,12 +428,6 @@ impl Experiment {
         runs
     }
 
-    /// A program that only simulations run.
-    pub fn simulated_program(&self) -> Option<&Program> {
-        let is_simulated = |program: &&Program| program.rtapp.is_some() || program.stages.is_some();
-        self.programs.iter().find(is_simulated)
-    }
-
     /// The program of this name, which a run has.
     pub fn program(&self, name: &str) -> &Program {
         self.programs

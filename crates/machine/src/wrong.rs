@@ -36,9 +36,14 @@ impl Wrong {
         Self::new(&[], what)
     }
 
+    /// Whether it is in what this key of the file has.
+    pub fn is_of(&self, key: &str) -> bool {
+        matches!(self.at.first(), Some(Step::Key(first)) if *first == key)
+    }
+
     /// The same of a file without `key`, whose default comes from what `source` has.
     pub fn of_default(mut self, key: &str, source: &'static str) -> Self {
-        if matches!(self.at.first(), Some(Step::Key(first)) if *first == key) {
+        if self.is_of(key) {
             self.at = vec![Step::Key(source)];
             self.what += &format!("; the file has no {key} of its own");
         }

@@ -275,6 +275,7 @@ impl Store {
             None => Ok(()),
             Some((then, now)) => {
                 let why = format!("a scheduler is {now:?} now and was {then:?}; begin a new run");
+                self.end(id, Some(&why))?;
                 Err(Error::NotResumable { id, why })
             }
         }

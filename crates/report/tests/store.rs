@@ -101,6 +101,8 @@ fn what_was_interrupted_is_gone_on_with_by_the_same_code_only() {
             .to_string()
             .contains("\"scx_lavd 1.2\" now and was \"scx_lavd 1.1\"")
     );
+    let failure = store.load(id).unwrap().failure;
+    assert!(failure.is_some_and(|why| why.contains("scx_lavd 1.2")));
     store.end(id, None).unwrap();
     assert!(why(&version, "").contains("complete"));
 }

@@ -112,6 +112,8 @@ pub struct Task {
     pub(crate) counted: Counts,
     /// The CPU on which it ran last.
     pub(crate) ran_on: Option<CpuIndex>,
+    /// The last-level cache in which its working set is.
+    pub(crate) filled: Option<usize>,
     /// Until when its CPU still switches away from it (`on_cpu`).
     pub(crate) leaves_until: Ns,
     pub(crate) doing: Doing,
@@ -658,21 +660,31 @@ impl Kernel {
         state.progress_from = state.progress_from.max(self.now) + work(cost).div_ceil(state.pace());
     }
 
-    /// What begins to run on another core than the last time has its migration to pay, and fills the last-level cache there first if
-    /// it comes from another, at the speed of memory.
+    /// What begins to run on another core than the last time has its migration to pay, and a working set to bring.
     pub(crate) fn settle(&mut self, cpu: CpuIndex, task: TaskIndex) {
-        let state = &mut self.tasks[task];
-        let Some(from) = state.ran_on.replace(cpu).filter(|&from| from != cpu) else {
-            return;
-        };
-        let uses_memory = state.memory.accesses_per_us > 0;
+        let from = self.tasks[task].ran_on.replace(cpu).unwrap_or(cpu);
         if self.costs.migrate_ns > 0 && self.hardware.core_of(from) != self.hardware.core_of(cpu) {
             self.delay(cpu, self.costs.migrate_ns);
         }
-        if !uses_memory || self.domains.llc_of(from) == self.domains.llc_of(cpu) {
+        self.fill_cache(cpu, task);
+    }
+
+    /// A running task uses memory so from now on.
+    pub(crate) fn use_memory(&mut self, cpu: CpuIndex, task: TaskIndex, memory: Memory) {
+        self.tasks[task].memory = memory;
+        self.fill_cache(cpu, task);
+    }
+
+    /// Who uses memory behind another last-level cache than before fills that one first, at the speed of memory.
+    fn fill_cache(&mut self, cpu: CpuIndex, task: TaskIndex) {
+        let state = &mut self.tasks[task];
+        if state.memory.accesses_per_us == 0 {
             return;
         }
-        let state = &self.tasks[task];
+        let llc = self.domains.llc_of(cpu);
+        if state.filled.replace(llc).is_none_or(|filled| filled == llc) {
+            return;
+        }
         let occupant = Occupant::computing(state.memory, state.program, state.thread);
         let refill_ns = self.hardware.refill_ns(cpu, occupant);
         let state = &mut self.cpus[cpu];

@@ -270,6 +270,7 @@ impl World {
                 memory: self.programs[index].memory(thread),
                 counted: Counts::default(),
                 ran_on: None,
+                filled: None,
             });
             let task = self.kernel.tasks.len() - 1;
             self.kernel.nr_threads[index] += 1;
@@ -465,7 +466,7 @@ impl World {
                     self.schedule(cpu);
                     break;
                 }
-                Step::Use(memory) => task.memory = memory,
+                Step::Use(memory) => self.kernel.use_memory(cpu, running, memory),
                 Step::Fork => {
                     task.doing = Doing::Next;
                     task.left = work(self.kernel.costs.wake_ns);
@@ -684,8 +685,10 @@ impl World {
             task.waited += now - task.waits_since;
             self.kernel.occupy(cpu);
             let costs = &self.kernel.costs;
-            let leaves =
-                |prev: TaskIndex| matches!(self.kernel.tasks[prev].place, Place::Nowhere | Place::Gone);
+            let leaves = |prev: TaskIndex| {
+                let Task { doing, place, .. } = &self.kernel.tasks[prev];
+                matches!(doing, Doing::Sleep(_) | Doing::SleepTime) || *place == Place::Gone
+            };
             let cost = match prev {
                 None => costs.from_idle_ns,
                 Some(prev) if leaves(prev) => costs.switch_ns,

@@ -204,6 +204,69 @@ fn who_comes_to_another_cache_fills_it_first() {
     near(&[moved(&[], Memory::default(), 2)], &[1.0]);
 }
 
+/// One thread that uses memory for 5 ms, rests, and sleeps for 5 ms, twice.
+struct Bursts {
+    memory: Memory,
+    done: usize,
+}
+
+impl Program for Bursts {
+    fn nr_threads(&self) -> usize {
+        1
+    }
+
+    fn next(&mut self, _thread: usize, _now: Ns) -> Step {
+        let rests = Memory {
+            accesses_per_us: 0,
+            ..self.memory
+        };
+        let burst = [
+            Step::Use(self.memory),
+            Step::Compute(5 * MS),
+            Step::Use(rests),
+            Step::Sleep(5 * MS),
+        ];
+        self.done += 1;
+        burst
+            .iter()
+            .cycle()
+            .nth(self.done - 1)
+            .filter(|_| self.done <= 8)
+            .copied()
+            .unwrap_or(Step::Exit)
+    }
+}
+
+#[test]
+fn who_rests_while_it_moves_fills_the_cache_when_it_goes_on() {
+    let quads = machine("two-quads");
+    let ended = |is_streamed: bool, to: CpuIndex| {
+        let memory = Memory {
+            working_set_bytes: 1 << 20,
+            accesses_per_us: 1,
+            is_streamed,
+            ..Memory::default()
+        };
+        let mut world = World::new(&quads, Costs::FREE, |kernel| RoundRobin::new(kernel, MS));
+        world.start(Box::new(Bursts { memory, done: 0 }), 100, Some(0));
+        world.run_until(7 * MS).unwrap();
+        world.bind(0, &[to]);
+        // The second burst ends at 15 ms, or as much later as it takes to bring the set.
+        (15 * MS..).step_by(1_000).find(|&at| {
+            world.run_until(at).unwrap();
+            world.outcome().programs[0].work_ns >= 10e6 - 1.0
+        })
+    };
+    let brings_ns = 1_638_400;
+    assert_eq!(ended(false, 1), Some(15 * MS));
+    assert_eq!(ended(true, 2), Some(15 * MS));
+    assert!(
+        ended(false, 2).is_some_and(|at| (at - 15 * MS).abs_diff(brings_ns) < 2_000),
+        "{:?}",
+        ended(false, 2)
+    );
+}
+
 #[test]
 fn memory_has_a_limit_that_packages_do_not_share() {
     let quads = machine("two-quads");

@@ -10,14 +10,15 @@ use anyhow::{Context, Result, bail};
 use indicatif::ProgressBar;
 use serde_json::json;
 use threadwise_lab::exec::{self, Job};
-use threadwise_lab::experiment::LeftOut;
+use threadwise_lab::experiment::{Experiment, LeftOut};
 use threadwise_lab::governor::{CacheModel, Governing};
 use threadwise_lab::guest::{Guest, Kernel};
 use threadwise_lab::run::{self, Progress};
 use threadwise_lab::{Error, table};
 use threadwise_machine::Machine;
+use threadwise_machine::wrong::{Step, Wrong};
 
-use crate::experiment::{self, Recording, Task, progress_bar};
+use crate::experiment::{self, Recording, Task, in_file, progress_bar};
 
 /// Above this share of lost time `lab exec` warns. It starts programs, new code for QEMU to translate, within what it
 /// counts; so it is laxer than an experiment.
@@ -255,23 +256,7 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
             .all(|part| experiment.without.contains(part)) => {}
         true => bail!("the run was begun with what --without leaves out now; begin another"),
     }
-    if let (Some(program), None) = (experiment.memory_user(), experiment.caches) {
-        bail!(
-            "program {:?} uses memory, and the lab models caches only if the experiment says caches = 16 (one set in 16); \
-             `threadwise sim run` simulates it",
-            program.name
-        );
-    }
-    if let Some(program) = experiment.simulated_program() {
-        let what = match program.rtapp {
-            Some(_) => "described by an rt-app file",
-            None => "of stages",
-        };
-        bail!(
-            "program {:?} is {what}, which the lab does not run; `threadwise sim run` simulates it",
-            program.name
-        );
-    }
+    programs_can_run(&experiment).map_err(|wrong| in_file(&wrong, options.experiment.file()))?;
     let kernel = kernel?;
     let bar = progress_bar();
     let stop = Arc::new(AtomicBool::new(false));
@@ -307,6 +292,30 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
     kept?;
     options.experiment.report(outcome.measurement)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the lab can run all programs of an experiment.
+fn programs_can_run(experiment: &Experiment) -> Result<(), Wrong> {
+    for (nth, program) in experiment.programs.iter().enumerate() {
+        let wrong = |key, what: &str| {
+            let at = [Step::Key("program"), Step::Nth(nth), Step::Key(key)];
+            Wrong::new(&at, format!("program {:?} {what}", program.name))
+        };
+        if program.uses_memory() && experiment.caches.is_none() {
+            let what = "uses memory, and the lab models caches only if the experiment says caches = 16 (one set in 16); \
+                        `threadwise sim run` simulates it";
+            return Err(wrong("synthetic", what));
+        }
+        if program.rtapp.is_some() {
+            let what = "is described by an rt-app file, which the lab does not run; `threadwise sim run` simulates it";
+            return Err(wrong("rtapp", what));
+        }
+        if program.stages.is_some() {
+            let what = "is of stages, which the lab does not run; `threadwise sim run` simulates it";
+            return Err(wrong("stages", what));
+        }
+    }
+    Ok(())
 }
 
 /// Keeps what has happened.

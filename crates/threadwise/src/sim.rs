@@ -323,12 +323,11 @@ fn simulate(task: Task, options: &RunOptions, change: &(dyn Fn(&mut World) + Syn
         begun_on,
         mut recording,
     } = task;
-    // Schedulers that are named on the command line stand in no line of it.
-    let file = options
-        .experiment
-        .file()
-        .filter(|_| options.schedulers.is_empty());
-    let (machine, mips) = prepare(&experiment).map_err(|wrong| in_file(&wrong, file))?;
+    let (machine, mips) = prepare(&experiment).map_err(|wrong| {
+        // Schedulers that are named on the command line stand in no line of it.
+        let is_there = options.schedulers.is_empty() || !wrong.is_of("scheduler");
+        in_file(&wrong, options.experiment.file().filter(|_| is_there))
+    })?;
     let modelled = format!("{}{}", machine.name(), options.changes());
     if let Some(begun_on) = begun_on.filter(|begun_on| *begun_on != modelled) {
         bail!(
@@ -465,7 +464,7 @@ fn prepare(experiment: &Experiment) -> Result<(Machine, u32), Wrong> {
         program_can_be_simulated(program, nth, &machine)?;
     }
     for (nth, scheduler) in experiment.schedulers.iter().enumerate() {
-        scheduler_can_be_simulated(scheduler, experiment).map_err(|error| {
+        scheduler_can_be_simulated(scheduler, experiment, &machine).map_err(|error| {
             Wrong::new(
                 &[Step::Key("scheduler"), Step::Nth(nth), Step::Key("command")],
                 format!("{error:#}"),
@@ -502,23 +501,25 @@ fn program_can_be_simulated(program: &Program, nth: usize, machine: &Machine) ->
     Ok(())
 }
 
-fn scheduler_can_be_simulated(scheduler: &Scheduler, experiment: &Experiment) -> Result<()> {
-    match Ours::of(scheduler)? {
-        Some(ours)
-            if ours
-                .machine
-                .as_ref()
-                .is_some_and(|machine| *machine != experiment.machine) =>
-        {
-            bail!(
-                "scheduler {:?}: one that is told of another machine than {} cannot be simulated",
-                scheduler.name,
-                experiment.machine
-            )
-        }
-        Some(_) => Ok(()),
-        None => check::known(&scheduler.name).map(|_| ()),
+fn scheduler_can_be_simulated(
+    scheduler: &Scheduler,
+    experiment: &Experiment,
+    machine: &Machine,
+) -> Result<()> {
+    let name = &scheduler.name;
+    let Some(ours) = Ours::of(scheduler)? else {
+        return check::known(name).map(|_| ());
+    };
+    if ours.machine.is_some_and(|machine| machine != experiment.machine) {
+        bail!(
+            "scheduler {name:?}: one that is told of another machine than {} cannot be simulated",
+            experiment.machine
+        );
     }
+    if ours.alternate == AlternateBy::Resident && machine.nr_llcs() != 1 {
+        bail!("scheduler {name:?}: --alternate resident is for machines with one last-level cache");
+    }
+    Ok(())
 }
 
 /// One run of the programs under one scheduler.
@@ -683,12 +684,6 @@ fn world_with(
         world.seed(seed);
         return Ok(world);
     };
-    if ours.alternate == AlternateBy::Resident && machine.nr_llcs() != 1 {
-        bail!(
-            "scheduler {:?}: --alternate resident is for machines with one last-level cache",
-            scheduler.name
-        );
-    }
     let tunables = ours.tunables.tunables();
     let is_told = ours.machine.is_some();
     let known = if is_told { &capacities[..] } else { &[] };

@@ -296,7 +296,8 @@ impl Hardware {
             let there = self.seats[other].occupant.memory();
             other != cpu && there.is_some_and(|(_, id)| id == footprint)
         });
-        if is_there || !model.refills {
+        // What prefetchers bring takes bandwidth, as all misses do.
+        if is_there || !model.refills || memory.is_streamed {
             return 0;
         }
         refill_ns(memory.working_set_bytes, model.caches[llc], model.latency_ns)

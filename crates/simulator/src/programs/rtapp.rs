@@ -250,8 +250,9 @@ impl Compiler<'_> {
             }
             Action::Yield => Op::Yield,
             Action::Mem(bytes) => {
+                // Each begins where the buffer does (`memload()`).
                 let buffer = Buffer {
-                    size: self.file.global.mem_buffer_size,
+                    size: self.file.global.mem_buffer_size.min(*bytes),
                     shared: None,
                 };
                 return self.accesses(Access::Write, *bytes, buffer, ops);
