@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use threadwise_machine::Machine;
+use threadwise_machine::wrong::{Step, Wrong};
 use threadwise_workload::Ratio;
 use threadwise_workload::memory::Sharing;
 use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
@@ -16,7 +17,6 @@ use crate::cache_folder;
 use crate::error::{Error, io_error};
 use crate::governor::{CacheModel, Governing, NOMINAL_MIPS};
 use crate::protocol::START_PLACEHOLDER;
-use threadwise_machine::wrong::{Step, Wrong};
 
 /// An experiment, as its TOML file has it.
 #[derive(Clone, Debug, Serialize, Deserialize)]

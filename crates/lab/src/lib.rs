@@ -25,4 +25,3 @@ pub mod table;
 
 pub use cache::cache_folder;
 pub use error::Error;
-pub use threadwise_machine::wrong::Wrong;

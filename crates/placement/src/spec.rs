@@ -286,11 +286,14 @@ impl Time {
 impl Precision {
     fn check(&self) -> Result<(), Wrong> {
         let Precision { relative, min, max } = *self;
-        let key = match () {
-            () if !(relative > 0.0 && relative < 1.0) => "relative",
-            () if min < 1 => "min",
-            () if max < min || max > 1000 => "max",
-            () => return Ok(()),
+        let key = if !(relative > 0.0 && relative < 1.0) {
+            "relative"
+        } else if min < 1 {
+            "min"
+        } else if max < min || max > 1000 {
+            "max"
+        } else {
+            return Ok(());
         };
         let what = "`precision` must have 0 < relative < 1 and 1 <= min <= max <= 1000";
         Err(Wrong::new(&[Step::Key("precision"), Step::Key(key)], what))

@@ -56,6 +56,16 @@ pub struct Memory {
     pub is_streamed: bool,
 }
 
+impl Memory {
+    /// The same while it leaves memory alone, but has its working set.
+    pub fn at_rest(self) -> Self {
+        Self {
+            accesses_per_us: 0,
+            ..self
+        }
+    }
+}
+
 /// A program of threads that share memory: its threads' next steps may depend on what the others did.
 pub trait Program {
     /// How many threads it has at first; they are numbered from 0 and all begin at once.

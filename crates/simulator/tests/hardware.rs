@@ -216,14 +216,10 @@ impl Program for Bursts {
     }
 
     fn next(&mut self, _thread: usize, _now: Ns) -> Step {
-        let rests = Memory {
-            accesses_per_us: 0,
-            ..self.memory
-        };
         let burst = [
             Step::Use(self.memory),
             Step::Compute(5 * MS),
-            Step::Use(rests),
+            Step::Use(self.memory.at_rest()),
             Step::Sleep(5 * MS),
         ];
         self.done += 1;

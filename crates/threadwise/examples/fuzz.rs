@@ -185,7 +185,10 @@ static QUADS: LazyLock<Machine> = LazyLock::new(|| {
 fn read(target: Target, input: &str) -> Outcome {
     match target {
         Target::Rtapp => match rtapp::File::parse(input) {
-            Ok(file) => by(play(&file, &Assumptions::of_server(&QUADS))),
+            Ok(file) => match play(&file, &Assumptions::of_server(&QUADS)) {
+                Ok(_) => Outcome::Read,
+                Err(error) => refused(error.line, input, error.what),
+            },
             Err(error) => refused(error.line, input, error.what),
         },
         Target::Trace => match trace::Trace::parse(input) {

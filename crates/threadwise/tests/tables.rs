@@ -32,27 +32,29 @@ fn kept(experiment: &str, options: &str) -> Value {
     serde_json::from_slice(&threadwise("runs show last --format json")).unwrap()
 }
 
+/// The runs of several programs.
+fn together(result: &Value) -> impl Iterator<Item = &Value> {
+    let runs = result["runs"].as_array().unwrap().iter();
+    runs.filter(|run| run["run"].as_array().unwrap().len() > 1)
+}
+
 /// Of each run of several programs, what its scheduler of that number has: its mean, if it has one.
 fn means(result: &Value, scheduler: usize, key: &str) -> Vec<f64> {
-    let of = |run: &&Value| run["run"].as_array().unwrap().len() > 1;
-    let runs = result["runs"].as_array().unwrap().iter().filter(of);
     let value = |run: &Value| {
         let of = &run["schedulers"][scheduler][key];
         of["mean"].as_f64().or_else(|| of["ratio"].as_f64())
     };
-    runs.filter_map(value).collect()
+    together(result).filter_map(value).collect()
 }
 
 /// Of each run of several programs, the jitter of that which varies most, in thousandths.
 fn jitters(result: &Value, scheduler: usize) -> Vec<f64> {
-    let runs = result["runs"].as_array().unwrap().iter();
-    let several = runs.filter(|run| run["run"].as_array().unwrap().len() > 1);
     let greatest = |run: &Value| {
         let of = run["schedulers"][scheduler]["jitter"].as_array().unwrap();
         let values = of.iter().map(|jitter| 1000.0 * jitter["value"].as_f64().unwrap());
         values.fold(0.0, f64::max)
     };
-    several.map(greatest).collect()
+    together(result).map(greatest).collect()
 }
 
 fn of_all(values: &[f64]) -> f64 {
@@ -67,7 +69,7 @@ fn least(values: &[f64]) -> f64 {
 /// A ratio as what it is more than one, in percent.
 fn more(ratio: f64) -> String {
     // No minus before what is 0.0.
-    format!("{:+.1} %", 100.0 * (ratio - 1.0) + 0.0).replace("-0.0 %", "0.0 %")
+    format!("{:+.1} %", 100.0 * (ratio - 1.0)).replace("-0.0 %", "0.0 %")
 }
 
 fn mean_and_least(values: &[f64]) -> String {

@@ -332,11 +332,7 @@ impl Compiler<'_> {
                 .map_or(0, |name| 1 + self.buffers.number(name) as u32),
             is_streamed: !matches!(access, Access::Chase { random: true, .. }),
         };
-        let rests = Memory {
-            accesses_per_us: 0,
-            ..memory
-        };
-        ops.extend([Op::Use(memory), Op::Compute(ns), Op::Use(rests)]);
+        ops.extend([Op::Use(memory), Op::Compute(ns), Op::Use(memory.at_rest())]);
     }
 }
 

@@ -128,11 +128,7 @@ impl SmallProgram {
         let optional = |is_done: bool, op: Op| is_done.then_some(op);
         let mut ops = vec![work];
         if self.uses_memory() {
-            let rests = Memory {
-                accesses_per_us: 0,
-                ..self.memory
-            };
-            ops = vec![Op::Use(self.memory), work, Op::Use(rests)];
+            ops = vec![Op::Use(self.memory), work, Op::Use(self.memory.at_rest())];
         }
         ops.extend(held);
         ops.extend(optional(locking.meets, Op::Barrier(0)));
