@@ -42,7 +42,7 @@ impl Watch {
     pub(crate) fn look(&mut self, kernel: &Kernel, scheduler: &dyn Scheduler) -> Result<(), String> {
         self.checker
             .look(kernel, &|task| scheduler.withholds(kernel, task))?;
-        held_are_known(kernel, scheduler)?;
+        held_wait_once(kernel, scheduler)?;
         scheduler.check(kernel)?;
         self.progress.go_on(kernel)?;
         self.vtimes_go_on(kernel, scheduler)
@@ -121,15 +121,22 @@ fn before(a: u64, b: u64) -> bool {
     (a.wrapping_sub(b) as i64) < 0
 }
 
-/// Whom a scheduler holds it knows of, or nobody would ever run it.
-fn held_are_known(kernel: &Kernel, scheduler: &dyn Scheduler) -> Result<(), String> {
-    let is_lost = |index: &usize| kernel.tasks[*index].place == Place::Held && !scheduler.holds(*index);
-    match (0..kernel.tasks.len()).find(is_lost) {
-        Some(task) => Err(format!(
-            "task {task} is lost: the scheduler holds it and does not know of it"
-        )),
-        None => Ok(()),
+/// Whom a scheduler holds waits in one of its queues, or nobody would ever run it, or two CPUs would.
+fn held_wait_once(kernel: &Kernel, scheduler: &dyn Scheduler) -> Result<(), String> {
+    for (index, task) in kernel.tasks.iter().enumerate() {
+        if task.place == Place::Held {
+            match scheduler.nr_held(index) {
+                1 => {}
+                0 => {
+                    return Err(format!(
+                        "task {index} is lost: the scheduler holds it and does not know of it"
+                    ));
+                }
+                nr => return Err(format!("task {index} waits in {nr} of the scheduler's queues")),
+            }
+        }
     }
+    Ok(())
 }
 
 /// Who sleeps on a futex is known to it, or nobody would ever wake it.
@@ -294,8 +301,9 @@ mod tests {
     use super::*;
     use crate::Synthetic;
     use crate::costs::Costs;
-    use crate::kernel::{Task, work};
+    use crate::kernel::{CpuIndex, Task, work};
     use crate::program::{Program, Step};
+    use crate::scheduler::Enqueue;
     use crate::schedulers::RoundRobin;
     use crate::world::World;
 
@@ -379,6 +387,40 @@ mod tests {
         kernel.tasks[0].done += work(4_000_000_000);
         let wrong = work_is_conserved(kernel).unwrap_err();
         assert!(wrong.contains("ns of work done"), "{wrong}");
+    }
+
+    /// Says that whom it holds waits in so many queues.
+    struct InSeveral(usize);
+
+    impl Scheduler for InSeveral {
+        fn select_cpu(&mut self, _kernel: &mut Kernel, _task: TaskIndex, prev: CpuIndex) -> CpuIndex {
+            prev
+        }
+
+        fn enqueue(&mut self, _kernel: &mut Kernel, _task: TaskIndex, _why: Enqueue) {}
+
+        fn dispatch(&mut self, _kernel: &mut Kernel, _cpu: CpuIndex, _running: Option<TaskIndex>) {}
+
+        fn nr_held(&self, _task: TaskIndex) -> usize {
+            self.0
+        }
+    }
+
+    #[test]
+    fn a_scheduler_that_holds_somebody_in_no_queue_or_in_two_is_noticed() {
+        let mut world = world();
+        let found = |kernel: &Kernel, nr| held_wait_once(kernel, &InSeveral(nr)).err();
+        assert_eq!(found(&world.kernel, 0), None, "nobody is held");
+        let task = waiting(&world.kernel);
+        world.kernel.take_away(task);
+        world.kernel.hold(task);
+        assert_eq!(found(&world.kernel, 1), None);
+        assert!(found(&world.kernel, 0).unwrap().contains("is lost"));
+        assert!(
+            found(&world.kernel, 2)
+                .unwrap()
+                .contains("in 2 of the scheduler's queues")
+        );
     }
 
     #[test]

@@ -43,9 +43,9 @@ pub trait Scheduler {
     /// A task that the scheduler holds ([`Kernel::hold`]) is taken away from it; if it stays ready it is enqueued again.
     fn dequeue(&mut self, _kernel: &mut Kernel, _task: TaskIndex) {}
 
-    /// Whether a task that it was given to hold ([`Kernel::hold`]) waits with it still.
-    fn holds(&self, _task: TaskIndex) -> bool {
-        false
+    /// In how many of its queues a task waits that it was given to hold ([`Kernel::hold`]): one, or it is lost or runs twice.
+    fn nr_held(&self, _task: TaskIndex) -> usize {
+        0
     }
 
     /// A tick of a CPU that is not idle, or a time that was asked for ([`Kernel::set_alarm`]).

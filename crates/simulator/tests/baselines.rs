@@ -306,9 +306,9 @@ fn the_kernel_s_scheduler_has_busy_cpus_take_turns_with_what_is_too_many() {
     // Where they are even there is nothing to take.
     let (least, most) = shares("core:8", 16, 5);
     assert!(least > 0.99 && most < 1.01, "{least} {most}");
-    // Else some have 0.75 and others 1.5.
+    // Else some have 1.5 of the mean for good, and the others 0.75, as some have here who wait on beside others.
     let (least, most) = shares("package:2 core:4", 12, 30);
-    assert!(least > 0.78 && most < 1.4, "{least} {most}");
+    assert!(least > 0.74 && most < 1.3, "{least} {most}");
 }
 
 /// One thread that does these things, and then sleeps for as long as anybody looks.

@@ -102,8 +102,9 @@ impl Scheduler for Assigned {
         }
     }
 
-    fn holds(&self, task: TaskIndex) -> bool {
-        self.waiting.iter().any(|waiting| waiting.contains(&task))
+    fn nr_held(&self, task: TaskIndex) -> usize {
+        let waiting = self.waiting.iter().flatten();
+        waiting.filter(|&&waiting| waiting == task).count()
     }
 
     fn dispatch(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: Option<TaskIndex>) {

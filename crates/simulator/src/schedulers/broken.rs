@@ -201,8 +201,8 @@ impl Scheduler for Broken {
         self.inner.dequeue(kernel, task);
     }
 
-    fn holds(&self, task: TaskIndex) -> bool {
-        self.inner.holds(task)
+    fn nr_held(&self, task: TaskIndex) -> usize {
+        self.inner.nr_held(task)
     }
 
     fn tick(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {

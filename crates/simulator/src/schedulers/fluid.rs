@@ -274,8 +274,8 @@ impl Scheduler for Fluid {
     }
 
     /// Whom it holds it knows by where the kernel has them.
-    fn holds(&self, task: TaskIndex) -> bool {
-        self.tasks[task].is_ready
+    fn nr_held(&self, task: TaskIndex) -> usize {
+        usize::from(self.tasks[task].is_ready)
     }
 
     fn dispatch(&mut self, _kernel: &mut Kernel, _cpu: CpuIndex, _running: Option<TaskIndex>) {}

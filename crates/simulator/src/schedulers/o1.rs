@@ -422,12 +422,10 @@ impl Scheduler for O1 {
         }
     }
 
-    fn holds(&self, task: TaskIndex) -> bool {
-        let mut arrays = self
-            .queues
-            .iter()
-            .flat_map(|queue| [&queue.active, &queue.expired]);
-        arrays.any(|array| array.iter().any(|&(_, _, waiting)| waiting == task))
+    fn nr_held(&self, task: TaskIndex) -> usize {
+        let queues = self.queues.iter();
+        let waiting = queues.flat_map(|queue| queue.active.iter().chain(&queue.expired));
+        waiting.filter(|&&(_, _, waiting)| waiting == task).count()
     }
 
     fn dispatch(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: Option<TaskIndex>) {

@@ -104,9 +104,7 @@ impl Fair {
         if kernel.now >= self.idle_balance.next_scan {
             self.idle_balance.next_scan = kernel.now + kernel.domains.cpus_of(llc).len() as Ns * MS;
             for llc in 0..kernel.domains.nr_llcs() {
-                if kernel.idle_behind(llc).next().is_some() {
-                    self.update_idle_scan(kernel, llc);
-                }
+                self.balance_idle(kernel, llc);
             }
         }
         let has_domains = kernel.knows_cores() || kernel.domains.nr_llcs() > 1;
@@ -117,6 +115,22 @@ impl Fair {
             let all = self.idle_balance.cores.iter().chain(&self.idle_balance.caches);
             let next = all.map(|balance| balance.next).filter(|&next| next > kernel.now);
             self.idle_balance.next = next.min().unwrap_or(kernel.now);
+        }
+    }
+
+    /// The idle CPUs behind a cache balance its queues (`nohz_idle_balance()`). Who finds nobody waiting has balanced for when it
+    /// is busy too, unless it does so among cores ([`Self::balance_cores`]).
+    pub(super) fn balance_idle(&mut self, kernel: &Kernel, llc: usize) {
+        let Some(first) = kernel.idle_behind(llc).next() else {
+            return;
+        };
+        self.update_idle_scan(kernel, llc);
+        if kernel.knows_cores() || self.is_crowded(kernel, first, 0) {
+            return;
+        }
+        for cpu in kernel.idle_behind(llc) {
+            self.forget_failures(cpu, 0);
+            self.busy_balance.put_off(kernel, cpu, self.tick_ns);
         }
     }
 

@@ -3,9 +3,11 @@
 //!
 //! Modelled: a queue for each CPU, virtual deadlines with eligibility by lag, protection of who runs until its slice is
 //! used (RUN_TO_PARITY), which ends it to the microsecond (HRTICK, on by default in Linux 7.2), lag kept over sleep,
-//! wake-ups onto the CPU that a task ran on or an idle one behind the same last-level cache ([`wakeup`]), sleepers that stay in their queue until they are eligible ([`delayed`]), new tasks to the cache with the most idle CPUs, and balancing by CPUs that go idle ([`newidle`]), are idle
-//! ([`balance`]), or busy ([`busy`]). Domains are cores, last-level caches and the machine. Not modelled: groups, NUMA nodes, capacities,
-//! the cache-aware scheduling of Linux 7.2 (CONFIG_SCHED_CACHE), and wake-ups near the waker (`wake_affine()`).
+//! wake-ups onto the CPU that a task ran on or an idle one behind the same last-level cache ([`wakeup`]), sleepers that stay in
+//! their queue until they are eligible ([`delayed`]), new tasks to the cache with the most idle CPUs, and balancing by CPUs that
+//! go idle ([`newidle`]), are idle ([`balance`]), or busy ([`busy`]). Domains are cores, last-level caches and the machine. Not
+//! modelled: groups, NUMA nodes, capacities, the cache-aware scheduling of Linux 7.2 (CONFIG_SCHED_CACHE), and wake-ups near the
+//! waker (`wake_affine()`: in the lab barriers get as much done without it, docs/results.md).
 
 mod balance;
 mod busy;
@@ -175,6 +177,18 @@ impl Fair {
             .or_else(|| candidates().min_by_key(|&task| (self.entities[task].vruntime, task)))
     }
 
+    /// A task goes to a CPU that was idle: whoever is in its queue waits from here on.
+    fn goes_to_idle(&mut self, kernel: &Kernel, task: TaskIndex, cpu: CpuIndex) {
+        self.newidle.is_overloaded |= self.queues[cpu].tasks(None).next().is_some();
+        self.queues[cpu].protected_until = kernel.tasks[task].ran + self.slice_ns;
+    }
+
+    /// A task is in the queue of a CPU that has another one (`add_nr_running()`).
+    fn has_to_wait(&mut self, cpu: CpuIndex, task: TaskIndex) {
+        self.newidle.is_overloaded = true;
+        self.queues[cpu].waiting.push(task);
+    }
+
     fn run(&mut self, kernel: &mut Kernel, cpu: CpuIndex, task: TaskIndex) {
         self.queues[cpu].waiting.retain(|&waiting| waiting != task);
         self.queues[cpu].protected_until = kernel.tasks[task].ran + self.slice_ns;
@@ -207,7 +221,7 @@ impl Scheduler for Fair {
         self.utilization.comes(kernel, task, cpu);
         // It starts afresh where nobody else is.
         self.place(kernel, cpu, task);
-        self.queues[cpu].protected_until = kernel.tasks[task].ran + self.slice_ns;
+        self.goes_to_idle(kernel, task, cpu);
         kernel.insert_direct(task, ENDLESS, false);
         cpu
     }
@@ -220,13 +234,13 @@ impl Scheduler for Fair {
         if let Some(to) = to.or(why.last.then_some(cpu)) {
             self.charge(kernel, task);
             self.utilization.comes(kernel, task, to);
-            self.queues[to].protected_until = kernel.tasks[task].ran + self.slice_ns;
+            self.goes_to_idle(kernel, task, to);
             return kernel.insert_local(task, to, ENDLESS, false);
         }
         kernel.hold(task);
         if !why.wakeup && !why.moved {
             self.charge(kernel, task);
-            self.queues[cpu].waiting.push(task);
+            self.has_to_wait(cpu, task);
             return;
         }
         let running = kernel.cpus[cpu].running;
@@ -238,7 +252,7 @@ impl Scheduler for Fair {
         if !self.requeue_delayed(kernel, cpu, task) {
             self.place(kernel, cpu, task);
         }
-        self.queues[cpu].waiting.push(task);
+        self.has_to_wait(cpu, task);
         // check_preempt_wakeup_fair()
         if self.earliest(kernel, cpu, running) == Some(task) {
             kernel.kick_preempt(cpu);
@@ -301,11 +315,13 @@ impl Scheduler for Fair {
     }
 
     fn check(&self, kernel: &Kernel) -> Result<(), String> {
-        self.utilization.check(kernel)
+        self.utilization.check(kernel)?;
+        self.check_overloaded(kernel)
     }
 
-    fn holds(&self, task: TaskIndex) -> bool {
-        self.queues.iter().any(|queue| queue.waiting.contains(&task))
+    fn nr_held(&self, task: TaskIndex) -> usize {
+        let waiting = self.queues.iter().flat_map(|queue| &queue.waiting);
+        waiting.filter(|&&waiting| waiting == task).count()
     }
 
     /// `yield_task_fair()`: what it asked for counts as served.

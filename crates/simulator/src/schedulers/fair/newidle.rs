@@ -2,7 +2,7 @@
 //! Balancing by CPUs that go idle (`sched_balance_newidle()`): each takes a waiting task from the most crowded CPU, but tries that
 //! only as often as it succeeded of late (NI_RANDOM and NI_RATE, Linux 6.19 and later), by dice.
 
-use super::Fair;
+use super::{Fair, RunQueue};
 use crate::Ns;
 use crate::faults::Dice;
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
@@ -70,6 +70,8 @@ pub(super) struct Newidle {
     is_asked: Vec<bool>,
     /// How often it was asked in vain, without a break.
     nr_failed: Vec<u32>,
+    /// Whether somebody had to wait since a CPU that balances last saw that nobody does (`rd->overloaded`).
+    pub(super) is_overloaded: bool,
 }
 
 impl Newidle {
@@ -78,6 +80,7 @@ impl Newidle {
             tries: vec![[Tries::FIRST; 2]; nr_cpus],
             is_asked: vec![false; nr_cpus],
             nr_failed: vec![0; nr_cpus],
+            is_overloaded: false,
         }
     }
 
@@ -114,21 +117,62 @@ impl Fair {
 
     /// Takes a task over, from behind the same cache or else from anywhere.
     pub(super) fn balance_newidle(&mut self, kernel: &mut Kernel, cpu: CpuIndex) -> Option<TaskIndex> {
-        let is_asked = std::mem::take(&mut self.newidle.is_asked[cpu]);
-        if self.queues.iter().all(|queue| queue.waiting.is_empty()) {
+        let nr_domains = if kernel.domains.nr_llcs() > 1 { 2 } else { 1 };
+        if std::mem::take(&mut self.newidle.is_asked[cpu]) {
+            return (0..nr_domains).find_map(|domain| self.pull_when_asked(kernel, cpu, domain));
+        }
+        if !self.newidle.is_overloaded {
             return None;
         }
-        let nr_domains = if kernel.domains.nr_llcs() > 1 { 2 } else { 1 };
         (0..nr_domains).find_map(|domain| {
-            if is_asked {
-                return self.pull_when_asked(kernel, cpu, domain);
-            }
             let weight = self.newidle.tries[cpu][domain].draw(kernel.now, &mut kernel.newidle)?;
+            let is_balanced = !self.is_crowded(kernel, cpu, domain);
+            if domain + 1 == nr_domains {
+                self.newidle.is_overloaded = !is_balanced;
+            }
             let taken = self.pull(kernel, cpu, domain, true);
+            if is_balanced || taken.is_some() {
+                self.forget_failures(cpu, domain);
+            }
             let nr_successes = if taken.is_some() { weight } else { 0 };
             self.newidle.tries[cpu][domain].count(kernel.now, nr_successes);
             taken
         })
+    }
+
+    /// Whether a CPU has more than one task, with those that sleep and are not out of its queue yet (`rq->nr_running`).
+    fn has_several(&self, kernel: &Kernel, cpu: CpuIndex) -> bool {
+        let RunQueue { waiting, delayed, .. } = &self.queues[cpu];
+        usize::from(!kernel.is_idle(cpu)) + waiting.len() + delayed.len() > 1
+    }
+
+    /// Whether any CPU in a domain of this one has more than one task (`sg_overloaded`).
+    pub(super) fn is_crowded(&self, kernel: &Kernel, cpu: CpuIndex, domain: usize) -> bool {
+        let has_several = |cpu: CpuIndex| self.has_several(kernel, cpu);
+        if domain == 0 {
+            let near = kernel.domains.cpus_of(kernel.domains.llc_of(cpu));
+            near.iter().copied().any(has_several)
+        } else {
+            (0..self.queues.len()).any(has_several)
+        }
+    }
+
+    /// A domain is in balance, or a task was taken there: what failed before does not count (`nr_balance_failed`).
+    pub(super) fn forget_failures(&mut self, cpu: CpuIndex, domain: usize) {
+        self.newidle.nr_failed[cpu] = 0;
+        self.busy_balance.forget_failures(cpu, domain);
+    }
+
+    /// Whether CPUs that go idle would look for who waits.
+    pub(super) fn check_overloaded(&self, kernel: &Kernel) -> Result<(), String> {
+        let is_crowded =
+            |&cpu: &CpuIndex| !self.queues[cpu].waiting.is_empty() && self.has_several(kernel, cpu);
+        match (0..self.queues.len()).find(is_crowded) {
+            Some(cpu) if !self.newidle.is_overloaded => Err(format!(
+                "tasks wait for CPU {cpu}, and no CPU that goes idle would look"
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Who tried in vain more than `cache_nice_tries`, once, takes any.

@@ -161,6 +161,18 @@ impl Utilization {
         }
     }
 
+    /// For how much of its time a task was ready of late, 0 to 1 (`se->avg.load_avg` by weight).
+    pub(super) fn ready_of_task(&self, kernel: &Kernel, task: TaskIndex) -> f64 {
+        let OfTask {
+            mut ready,
+            ready_since,
+            ..
+        } = self.tasks[task];
+        let since_ns = ready_since.map_or(0, |since| kernel.now - since);
+        ready.update(kernel.now, ready.sum + since_ns);
+        ready.share
+    }
+
     /// What a task is expected to run, 0 to 1 (`task_util_est()`).
     pub(super) fn of_task(&self, task: TaskIndex) -> f64 {
         self.tasks[task].running.share.max(self.tasks[task].estimate)

@@ -16,7 +16,7 @@ const IMBALANCE: f64 = 1.17;
 pub(super) struct IdleScan {
     /// For each last-level cache, at how many CPUs behind it one looks for an idle one (`nr_idle_scan`).
     nr: Vec<usize>,
-    /// For each task, the CPU before the one that it ran on last (`recent_used_cpu`).
+    /// For each task, the CPU that it had left when it last woke up and found that busy (`recent_used_cpu`).
     recent: Vec<CpuIndex>,
 }
 
@@ -50,7 +50,7 @@ impl Fair {
         self.idle_scan.nr[llc] = nr_to_look_at(sum / cpus.len() as f64, cpus.len());
     }
 
-    /// `select_idle_sibling()`: the CPU that it ran on if that is idle, even beside a busy sibling; else the one before that;
+    /// `select_idle_sibling()`: the CPU that it ran on if that is idle, even beside a busy sibling; else the one that it found busy before;
     /// else one of an idle core behind the same cache (`select_idle_core()`); else the sibling (`select_idle_smt()`), or one of
     /// those that are looked at. One that has just begun goes to the cache with the most idle CPUs, and there to an idle core
     /// first (`sched_balance_find_dst_group()`).
@@ -63,12 +63,13 @@ impl Fair {
         if kernel.tasks[task].ran == 0 {
             return select_idlest(kernel, task, prev);
         }
+        if kernel.may_run(task, prev) && kernel.claim_idle(prev) {
+            return Some(prev);
+        }
         let recent = std::mem::replace(&mut self.idle_scan.recent[task], prev);
         let llc = kernel.domains.llc_of(prev);
-        for cpu in [prev, recent] {
-            if kernel.domains.llc_of(cpu) == llc && kernel.may_run(task, cpu) && kernel.claim_idle(cpu) {
-                return Some(cpu);
-            }
+        if kernel.domains.llc_of(recent) == llc && kernel.may_run(task, recent) && kernel.claim_idle(recent) {
+            return Some(recent);
         }
         if kernel.knows_cores()
             && let Some(whole) = kernel.claim_in_llc(task, llc, Idle::claim_whole_in)
@@ -141,6 +142,33 @@ mod tests {
     fn the_busier_cpus_are_the_fewer_are_looked_at() {
         let of = |utilization| nr_to_look_at(utilization, 8);
         assert_eq!([0.0, 0.5, 0.75, 0.86, 1.0].map(of), [8, 5, 1, 0, 0]);
+    }
+
+    #[test]
+    fn who_finds_its_cpu_busy_goes_to_where_it_was_when_that_happened_last() {
+        let machine = Machine::load("smp-8").expect("a machine");
+        let mut world = Known::RoundRobin.world(&machine, Costs::FREE, Tunables::default());
+        let ratio = "inf:1".parse().expect("a ratio");
+        let program = Synthetic::new(ratio, 1000, 1000, 1, Wait::Passive, 1);
+        world.start(Box::new(program), 100, None);
+        world.run_until(100_000).expect("it runs");
+        let mut fair = Fair::new(&mut world.kernel);
+        fair.idle_scan.enable(0);
+        // Nowhere else does it look.
+        fair.idle_scan.nr.fill(0);
+        let mut from = |prev: CpuIndex, idle: &[CpuIndex]| {
+            for cpu in 0..8 {
+                world.kernel.idle.remove(cpu);
+            }
+            for &cpu in idle {
+                world.kernel.idle.add(cpu);
+            }
+            fair.select_idle(&mut world.kernel, 0, prev)
+        };
+        assert_eq!(from(3, &[0, 3, 5]), Some(3));
+        assert_eq!(from(5, &[0, 3]), Some(0), "3 was idle");
+        assert_eq!(from(0, &[3, 5]), Some(5));
+        assert_eq!(from(5, &[3]), None, "0 is busy");
     }
 
     /// By mask, and one by one.
