@@ -317,17 +317,21 @@ fn stages_of_one_thread_to_all_are_the_analysis_of_them() {
 /// The other half of the comparison: in the long run the draws do not matter.
 #[test]
 fn long_playouts_are_the_closed_form() {
-    let machine = model(2);
     let length = Length {
         batches: 20,
         ..Length::default()
     };
-    for policy in [Policy::PhasesUnknown, Policy::SerialBoost] {
+    for (machine, policy) in [1, 2].into_iter().flat_map(|asymmetry| {
+        [Policy::PhasesUnknown, Policy::SerialBoost].map(|policy| (model(asymmetry), policy))
+    }) {
         for pair in fluid::mixes(2).unwrap() {
             let played = fluid::play_out(machine, &pair, policy, length).unwrap();
             let expected = fluid::expectation(machine, &pair, policy).unwrap();
             let error = played.outcome.total / expected.total - 1.0;
-            assert!(error.abs() < 0.005, "{pair:?}, {policy:?}: {error}");
+            assert!(
+                error.abs() < 0.005,
+                "{pair:?}, {policy:?} on {machine:?}: {error}"
+            );
         }
     }
 }
