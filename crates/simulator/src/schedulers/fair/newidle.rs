@@ -178,8 +178,13 @@ impl Fair {
     /// Who tried in vain more than `cache_nice_tries`, once, takes any.
     fn pull_when_asked(&mut self, kernel: &mut Kernel, cpu: CpuIndex, domain: usize) -> Option<TaskIndex> {
         let nr_failed = self.newidle.nr_failed[cpu];
+        let is_balanced = !self.is_crowded(kernel, cpu, domain);
         let taken = self.pull(kernel, cpu, domain, nr_failed < 2);
-        self.newidle.nr_failed[cpu] = if taken.is_some() { 0 } else { nr_failed + 1 };
+        if is_balanced || taken.is_some() {
+            self.forget_failures(cpu, domain);
+        } else {
+            self.newidle.nr_failed[cpu] = nr_failed + 1;
+        }
         taken
     }
 

@@ -50,8 +50,8 @@ impl Fair {
         self.idle_scan.nr[llc] = nr_to_look_at(sum / cpus.len() as f64, cpus.len());
     }
 
-    /// `select_idle_sibling()`: the CPU that it ran on if that is idle, even beside a busy sibling; else the one that it found busy before;
-    /// else one of an idle core behind the same cache (`select_idle_core()`); else the sibling (`select_idle_smt()`), or one of
+    /// `select_idle_sibling()`: the CPU that it ran on if that is idle, even beside a busy sibling; else the one that it found busy
+    /// before; else one of an idle core behind the same cache (`select_idle_core()`); else the sibling (`select_idle_smt()`), or one of
     /// those that are looked at. One that has just begun goes to the cache with the most idle CPUs, and there to an idle core
     /// first (`sched_balance_find_dst_group()`).
     pub(super) fn select_idle(
