@@ -29,6 +29,9 @@
 /* What a task gets at once where nobody waits: 20 ms. */
 #define TW_SLICE_ALONE_NS (20ULL * 1000 * 1000)
 
+/* What one of the senior program gets beside others whose turn comes later, at most: 60 ms. */
+#define TW_SLICE_SENIOR_NS (60ULL * 1000 * 1000)
+
 /* By how much a task may be behind or ahead however many wait: 10 ms. */
 #define TW_SPAN_LEAST_NS (10ULL * 1000 * 1000)
 
@@ -42,6 +45,11 @@
 
 /* So often at most those whose wait has come to count go forward in queues: 100 ms. */
 #define TW_ORDER_NS (TW_PATIENCE_NS / 2)
+
+/* The longest time between two looks at those that wait, and where all of them were looked at and nobody was
+ * due in that time: 8 and 24 ms. */
+#define TW_LOOK_MOST_NS	 (8ULL * 1000 * 1000)
+#define TW_LOOK_QUIET_NS (24ULL * 1000 * 1000)
 
 /* Who is owed so many turns of serial tasks does not wait for the end of one. */
 #define TW_TURNS_OWED 2
@@ -369,15 +377,17 @@ static inline u64 tw_slice_of(enum tw_class class, const struct tw_tunables *tun
 }
 
 /*
- * How long a task of this weight goes on that was compared with the best of those that wait, which is due in
- * due_ns of its vtime (tw_due_in()): until about then, unless the timer finds somebody who is due sooner. A
- * senior program goes on for long beside those whose turn comes later.
+ * How long a task of this class and weight goes on that was compared with the best of those that wait, which
+ * is due in due_ns of its vtime (tw_due_in()): until about then, unless the timer finds somebody who is due
+ * sooner. A senior program goes on for long beside those whose turn comes later; each look at one of its
+ * threads holds up all others at their next barrier.
  */
-static inline u64 tw_slice_beside(u64 due_ns, u32 weight, const struct tw_tunables *tun)
+static inline u64 tw_slice_beside(enum tw_class class, u64 due_ns, u32 weight, const struct tw_tunables *tun)
 {
-	u64 most_ns = tw_slice(false, tun);
-	u64 in_ns = due_ns * weight / TW_WEIGHT_ONE;
+	u64 most_ns = tw_slice(false, tun), in_ns = due_ns * weight / TW_WEIGHT_ONE;
 
+	if (class == TW_CLASS_SENIOR && most_ns < TW_SLICE_SENIOR_NS)
+		most_ns = TW_SLICE_SENIOR_NS;
 	if (in_ns < tun->slice_ns)
 		return tun->slice_ns;
 	return in_ns < most_ns ? in_ns : most_ns;
@@ -473,6 +483,15 @@ static inline bool tw_may_take(enum tw_class class, enum tw_class running, bool 
 }
 
 /*
+ * Whether a CPU on which a task of this class runs looks at its queue at once when another program has become
+ * senior: threads that meet get on only while all of them run. Those of an earlier class do not make way.
+ */
+static inline bool tw_follows_senior(enum tw_class running)
+{
+	return running == TW_CLASS_PARALLEL;
+}
+
+/*
  * How many CPUs a waking task of this class looks at for one to take over. A serial task is worth a
  * search, of bounded length; the senior program's look at their own CPU, and rotate onto others.
  */
@@ -529,6 +548,17 @@ static inline u64 tw_look_in(const struct tw_task *running, const struct tw_task
 	u64 step_ns = turn_ns > tun->rotate_ns ? turn_ns : tun->rotate_ns;
 
 	return due_ns > step_ns ? due_ns : step_ns;
+}
+
+/*
+ * In how long those that wait are looked at again, of whom the first is due in so long, or now and then in a
+ * step; nr_quiet queues in a row held nobody who is due soon. Looks take time of the thread under them, for
+ * which all others of its program wait at a barrier; where turns last for long they find nothing, and each
+ * CPU looks when its slice ends.
+ */
+static inline u64 tw_look_within(u64 in_ns, u32 nr_quiet, u32 nr_queues)
+{
+	return tw_least(in_ns, nr_quiet < nr_queues ? TW_LOOK_MOST_NS : TW_LOOK_QUIET_NS);
 }
 
 /*

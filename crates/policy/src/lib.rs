@@ -82,7 +82,7 @@ mod ffi {
         ) -> u64;
         pub safe fn tw_native_slice(others_wait: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_slice_of(class: u32, tun: &Tunables) -> u64;
-        pub safe fn tw_native_slice_beside(due_ns: u64, weight: u32, tun: &Tunables) -> u64;
+        pub safe fn tw_native_slice_beside(class: u32, due_ns: u64, weight: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_serial_ready_ns(ran_ns: u64, waited_ns: u64) -> u64;
         pub safe fn tw_native_serial_ready(before: u32, ready_ns: u64, in_ns: u64) -> u32;
         pub safe fn tw_native_boost_left(serial_ready: u32, nr_cpus: u32) -> u32;
@@ -105,6 +105,8 @@ mod ffi {
         pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_due_in(running: &Task, waiting: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_look_in(running: &Task, waiting: &Task, due_ns: u64, tun: &Tunables) -> u64;
+        pub safe fn tw_native_follows_senior(running: u32) -> u32;
+        pub safe fn tw_native_look_within(in_ns: u64, nr_quiet: u32, nr_queues: u32) -> u64;
         pub safe fn tw_native_vtime_across(vtime: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_vtime_elsewhere(theirs: &Task, mine: &Task) -> u64;
         pub safe fn tw_native_yields(running: &Task, waiting: &Task, tun: &Tunables) -> u32;
@@ -560,8 +562,8 @@ impl Tunables {
 
     /// How long a task of this weight goes on beside waiting ones, the best of which is due in `due_ns` of its vtime, in
     /// nanoseconds.
-    pub fn slice_beside(&self, due_ns: u64, weight: u32) -> u64 {
-        ffi::tw_native_slice_beside(due_ns, weight, self)
+    pub fn slice_beside(&self, class: Class, due_ns: u64, weight: u32) -> u64 {
+        ffi::tw_native_slice_beside(class as u32, due_ns, weight, self)
     }
 
     /// For how many nanoseconds of vtime a task may go on beside a waiting one.
@@ -628,6 +630,23 @@ pub fn serial_ready(before: u32, ready_ns: u64, in_ns: u64) -> u32 {
 
 /// So often at most those whose wait has come to count go forward in queues, in nanoseconds (`TW_ORDER_NS`).
 pub const ORDER_NS: u64 = 100_000_000;
+
+/// The longest time between two looks at those that wait, in nanoseconds (`TW_LOOK_MOST_NS`).
+pub const LOOK_MOST_NS: u64 = 8_000_000;
+
+/// The same where all were looked at and nobody was due in that time (`TW_LOOK_QUIET_NS`).
+pub const LOOK_QUIET_NS: u64 = 24_000_000;
+
+/// In how many nanoseconds those that wait are looked at again, the first of whom is due in so many, where so many queues in
+/// a row, of so many, held nobody who is due within [`LOOK_MOST_NS`].
+pub fn look_within(in_ns: u64, nr_quiet: u32, nr_queues: u32) -> u64 {
+    ffi::tw_native_look_within(in_ns, nr_quiet, nr_queues)
+}
+
+/// Whether a CPU on which a task of this class runs looks at its queue at once when another program has become senior.
+pub fn follows_senior(running: Class) -> bool {
+    ffi::tw_native_follows_senior(running as u32) != 0
+}
 
 /// What a [`Task`] says of a wait of so many nanoseconds, in microseconds: an hour at most.
 pub fn waits_us(waits_ns: u64) -> u32 {

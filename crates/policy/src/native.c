@@ -11,6 +11,8 @@
 
 _Static_assert(sizeof(struct tw_group) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_tunables) == 72, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(TW_LOOK_MOST_NS == 8000000 && TW_LOOK_QUIET_NS == 24000000,
+	       "crates/policy/src/lib.rs has the same");
 _Static_assert(TW_ORDER_NS == 100000000, "crates/policy/src/lib.rs has the same");
 _Static_assert(sizeof(struct tw_task) == 32, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_run) == 40, "crates/policy/src/lib.rs has the same layout");
@@ -273,9 +275,9 @@ u64 tw_native_slice_of(u32 class, const struct tw_tunables *tun)
 	return tw_slice_of(class, tun);
 }
 
-u64 tw_native_slice_beside(u64 due_ns, u32 weight, const struct tw_tunables *tun)
+u64 tw_native_slice_beside(u32 class, u64 due_ns, u32 weight, const struct tw_tunables *tun)
 {
-	return tw_slice_beside(due_ns, weight, tun);
+	return tw_slice_beside(class, due_ns, weight, tun);
 }
 
 u64 tw_native_serial_ready_ns(u64 ran_ns, u64 waited_ns)
@@ -360,6 +362,16 @@ u64 tw_native_look_in(const struct tw_task *running, const struct tw_task *waiti
 		      const struct tw_tunables *tun)
 {
 	return tw_look_in(running, waiting, due_ns, tun);
+}
+
+u32 tw_native_follows_senior(u32 running)
+{
+	return tw_follows_senior(running);
+}
+
+u64 tw_native_look_within(u64 in_ns, u32 nr_quiet, u32 nr_queues)
+{
+	return tw_look_within(in_ns, nr_quiet, nr_queues);
 }
 
 u64 tw_native_vtime_across(u64 vtime, const struct tw_tunables *tun)

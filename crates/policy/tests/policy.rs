@@ -5,9 +5,10 @@ use std::cmp::Ordering;
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Class, Group, Mode, Origin, Place, Run, Seat, Spot, Task,
-    Tunables, Waiting, boost_left, fits_llc, is_counted, is_faster, loss_of_speed, makes_room, phase_began,
-    phase_ended, serial_ready, serial_ready_ns, vtime_charge, vtime_elsewhere, waits_us,
+    BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Class, Group, LOOK_MOST_NS, LOOK_QUIET_NS, Mode, Origin,
+    Place, Run, Seat, Spot, Task, Tunables, Waiting, boost_left, fits_llc, follows_senior, is_counted,
+    is_faster, look_within, loss_of_speed, makes_room, phase_began, phase_ended, serial_ready,
+    serial_ready_ns, vtime_charge, vtime_elsewhere, waits_us,
 };
 
 const MS: u64 = 1_000_000;
@@ -686,26 +687,50 @@ fn who_is_alone_does_not_go_before_all_that_wait_elsewhere() {
 fn who_is_alone_is_left_alone() {
     assert_eq!((tunables().slice(true), tunables().slice(false)), (MS, 20 * MS));
     // Beside others until they are due, which is later for who is heavier; looked at neither all the time nor never.
-    for (due_ns, weight, slice_ns) in [
-        (0, 100, MS),
-        (MS / 2, 100, MS),
-        (7 * MS, 100, 7 * MS),
-        (7 * MS, 200, 14 * MS),
-        (7 * MS, 50, 3 * MS + MS / 2),
-        (7 * MS, 1, MS),
-        (2_000 * MS, 10_000, 20 * MS),
+    for (class, due_ns, weight, slice_ns) in [
+        (Class::Serial, 0, 100, MS),
+        (Class::Parallel, MS / 2, 100, MS),
+        (Class::Senior, 7 * MS, 100, 7 * MS),
+        (Class::Senior, 7 * MS, 200, 14 * MS),
+        (Class::Parallel, 7 * MS, 50, 3 * MS + MS / 2),
+        (Class::Serial, 7 * MS, 1, MS),
+        (Class::Serial, 2_000 * MS, 10_000, 20 * MS),
+        (Class::Parallel, 50 * MS, 100, 20 * MS),
+        (Class::Senior, 50 * MS, 100, 50 * MS),
+        (Class::Senior, 2_000 * MS, 10_000, 60 * MS),
     ] {
         assert_eq!(
-            tunables().slice_beside(due_ns, weight),
+            tunables().slice_beside(class, due_ns, weight),
             slice_ns,
-            "{due_ns} {weight}"
+            "{class:?} {due_ns} {weight}"
         );
     }
     let longer = Tunables {
-        slice_ns: 50 * MS,
+        slice_ns: 100 * MS,
         ..tunables()
     };
-    assert_eq!(longer.slice_beside(30 * MS, 100), 50 * MS);
+    assert_eq!(longer.slice_beside(Class::Serial, 30 * MS, 100), 100 * MS);
+}
+
+#[test]
+fn looks_are_rare_only_where_all_queues_are_quiet() {
+    for (in_ns, nr_quiet, expected) in [
+        (3 * MS, 0, 3 * MS),
+        (3 * MS, 8, 3 * MS),
+        (90 * MS, 0, LOOK_MOST_NS),
+        (90 * MS, 7, LOOK_MOST_NS),
+        (20 * MS, 8, 20 * MS),
+        (90 * MS, 8, LOOK_QUIET_NS),
+    ] {
+        assert_eq!(look_within(in_ns, nr_quiet, 8), expected, "{in_ns} {nr_quiet}");
+    }
+}
+
+#[test]
+fn only_parallel_tasks_make_way_for_a_new_senior_program_at_once() {
+    for class in [Class::Kernel, Class::Serial, Class::Senior, Class::Parallel] {
+        assert_eq!(follows_senior(class), class == Class::Parallel, "{class:?}");
+    }
 }
 
 #[test]

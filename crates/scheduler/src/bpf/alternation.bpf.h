@@ -258,19 +258,21 @@ __noinline int kick_if_held(s32 cpu)
  */
 __noinline int release_held(s32 slot)
 {
-	u64 queue = TW_HELD_QUEUE + (slot & (TW_ALTERNATION_PROGRAMS - 1));
+	u64 queue = TW_HELD_QUEUE + (slot & (TW_ALTERNATION_PROGRAMS - 1)), now = scx_bpf_now();
 	struct task_struct *p;
 
 	if (scx_bpf_dsq_nr_queued(queue) <= 0)
 		return 0;
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, queue, 0) {
+		struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 		s32 cpu = scx_bpf_task_cpu(p);
 		struct tw_task task;
 		u64 key;
 
-		if (!look_at_charged(p, cpu, &task))
+		if (!tctx)
 			continue;
+		look_at_charged(p, tctx, nr_waiting_at(cpu), now, &task);
 		task.waits_us = 0;
 		key = key_of(&task);
 		mark_queued(cpu);
@@ -279,7 +281,7 @@ __noinline int release_held(s32 slot)
 		if (!scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, cpu, 0))
 			continue;
 		mark_queued(cpu);
-		arm_rotation(key);
+		arm_rotation(key, now);
 		kick_idle_for(p);
 	}
 	bpf_rcu_read_unlock();

@@ -133,7 +133,7 @@ enum tw_decision_kind {
 	TW_DECISION_PREEMPTS,
 	/* tw_due_in: the running task, the waiting one. */
 	TW_DECISION_DUE_IN,
-	/* tw_slice_beside: in how long the waiting one is due, the running one's weight. */
+	/* tw_slice_beside: the class of the running one, in how long the waiting one is due, its weight. */
 	TW_DECISION_SLICE_BESIDE,
 	/* tw_makes_room: the running task, whether it and the waiting one are bound. */
 	TW_DECISION_MAKES_ROOM,

@@ -226,7 +226,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	struct cpu_ctx *cctx;
 	struct task_ctx *tctx;
 	struct tw_task task;
-	u64 key;
+	u64 key, now;
 
 	if (wakes && !(enq_flags & SCX_ENQ_CPU_SELECTED)) {
 		count_waking(p);
@@ -242,7 +242,8 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	if (fault == TW_FAULT_ERROR && attached)
 		scx_bpf_error("injected fault");
 
-	charge(p, tctx, wakes, &task);
+	now = scx_bpf_now();
+	charge(p, tctx, wakes, now, &task);
 
 	if (task.class == TW_CLASS_KERNEL && fault != TW_FAULT_STALL && fault != TW_FAULT_DEMOTE) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, enq_flags | SCX_ENQ_PREEMPT);
@@ -291,7 +292,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	key = key_of(&task);
 	scx_bpf_dsq_insert_vtime(p, cpu, tw_slice_of(task.class, tun()), key, enq_flags);
 	mark_queued(cpu);
-	arm_rotation(key);
+	arm_rotation(key, now);
 	/* A CPU may have gone idle since select_cpu() looked. The kernel has its own look after this. */
 	if (p->nr_cpus_allowed > 1)
 		kick_idle_for(p);
@@ -302,9 +303,10 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
  * -1; then prev may go on for `due_ns`, if somebody waits there. A task that may run here only has no other
  * chance than this.
  */
-static s32 queue_before(struct task_struct *prev, struct tw_task *task, s32 own, s32 other, u64 *due_ns)
+static __always_inline s32 queue_before(struct task_struct *prev, struct tw_task *task, s32 own, s32 other,
+					u64 now, u64 *due_ns)
 {
-	struct task_struct *mine = __COMPAT_scx_bpf_dsq_peek(own);
+	struct task_struct *mine = is_marked(own) ? __COMPAT_scx_bpf_dsq_peek(own) : NULL;
 	struct task_struct *theirs = other < 0 ? NULL : __COMPAT_scx_bpf_dsq_peek(other);
 	struct tw_task first = {}, their_first = {};
 	s32 from = own;
@@ -314,9 +316,9 @@ static s32 queue_before(struct task_struct *prev, struct tw_task *task, s32 own,
 		theirs = NULL;
 	if (mine && makes_room(task, prev->nr_cpus_allowed == 1, mine->nr_cpus_allowed == 1))
 		return own;
-	if (mine && !look_at_waiting(mine, own, &first))
+	if (mine && !look_at_waiting(mine, task->nr_waiting, now, &first))
 		return -1;
-	if (theirs && !look_at_waiting(theirs, other, &their_first))
+	if (theirs && !look_at_waiting(theirs, nr_waiting_at(other), now, &their_first))
 		return -1;
 	if (mine && theirs)
 		their_first.vtime = vtime_elsewhere(&their_first, &first);
@@ -334,21 +336,20 @@ static s32 queue_before(struct task_struct *prev, struct tw_task *task, s32 own,
 		if (!*due_ns)
 			return from;
 	}
-	/*
-	 * It goes on waiting here. A CPU may have gone idle without seeing it; and the timer may have
-	 * stopped, if the CPU that queued it was stopped by its hypervisor between starting that and queueing
-	 * it.
-	 */
+	/* It goes on waiting here. A CPU may have gone idle without seeing it. */
 	if (mine) {
-		arm_rotation(armed_key);
+		keep_rotation(now);
 		kick_idle_for(mine);
+	} else {
+		unmark_if_empty(own);
 	}
 	return -1;
 }
 
 /* The slice of a task that goes on beside some that wait, the best of them due in due_ns; 0: nobody was seen.
  */
-static u64 slice_beside(const struct task_struct *p, const struct task_ctx *tctx, u64 due_ns)
+static u64 slice_beside(const struct task_struct *p, const struct task_ctx *tctx, enum tw_class class,
+			u64 due_ns)
 {
 	u64 slice_ns;
 	u32 weight;
@@ -356,8 +357,8 @@ static u64 slice_beside(const struct task_struct *p, const struct task_ctx *tctx
 	if (!due_ns || nr_faster)
 		return free_slice();
 	weight = weight_of(p, &tctx->in);
-	slice_ns = tw_slice_beside(due_ns, weight, tun());
-	record(TW_DECISION_SLICE_BESIDE, slice_ns, due_ns, weight);
+	slice_ns = tw_slice_beside(class, due_ns, weight, tun());
+	record(TW_DECISION_SLICE_BESIDE, slice_ns, class, due_ns, weight);
 	return slice_ns;
 }
 
@@ -418,7 +419,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	struct tw_task task;
 	bool taken;
 	s32 from, better, called_to, sent_to;
-	u64 due_ns;
+	u64 now, due_ns;
 
 	if (!cctx || fault == TW_FAULT_STALL)
 		return;
@@ -436,7 +437,8 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	tctx = bpf_task_storage_get(&task_ctxs, prev, 0, 0);
 	if (!tctx)
 		return;
-	charge(prev, tctx, false, &task);
+	now = scx_bpf_now();
+	charge(prev, tctx, false, now, &task);
 	/* One that is exiting would not be enqueued. */
 	/* The kernel may not have enqueued it when it was to leave. */
 	tctx->leaves_for = 0;
@@ -470,8 +472,9 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
-	from = queue_before(prev, &task, cpu, other_queue(cctx, cpu, sent_to), &due_ns);
-	follow_senior();
+	sort_for_senior(cpu);
+	from = queue_before(prev, &task, cpu, other_queue(cctx, cpu, sent_to), now, &due_ns);
+	follow_senior(now);
 	if (from >= 0 && scx_bpf_dsq_move_to_local(from, SCX_ENQ_IMMED)) {
 		/* With a slice left it would stay at the head of the local queue. */
 		scx_bpf_task_set_slice(prev, 0);
@@ -479,9 +482,8 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 			count(cctx, TW_STAT_REBALANCED);
 		return;
 	}
-	unmark_if_empty(cpu);
 	count(cctx, TW_STAT_KEPT);
-	scx_bpf_task_set_slice(prev, slice_beside(prev, tctx, due_ns));
+	scx_bpf_task_set_slice(prev, slice_beside(prev, tctx, task.class, due_ns));
 	if (nr_faster)
 		give_turn(cpu, prev, &task);
 	else

@@ -11,14 +11,7 @@
 
 #include "crowd.bpf.h"
 
-/*
- * The longest time between two looks, unless rotate_ns is longer. Each CPU looks at its own queue when its
- * first task is due; the timer is for those that wait elsewhere, and costs the CPU on which it runs.
- */
-#define TW_ROTATION_MAX_NS (8ULL * 1000 * 1000)
-
-/* Queues and CPUs that one expiry looks at, at most; when another program has become senior it looks at
- * TW_ROTATION_CPUS queues more. */
+/* Queues and CPUs that one expiry looks at, at most. */
 #define TW_ROTATION_QUEUES 4
 #define TW_ROTATION_CPUS   16
 
@@ -42,6 +35,8 @@ struct {
  * would follow each of their values through the loops.
  */
 static struct {
+	/* When it began to look. */
+	u64 now;
 	/* Where it goes on with queues and with CPUs. */
 	u32 queue_cursor;
 	u32 cpu_cursor;
@@ -60,12 +55,15 @@ static struct {
 	/* CPUs that it may still kick, and whether one of them was sent to the foremost. */
 	u32 kicks;
 	bool sent;
-	/* When it looks again, in nanoseconds. */
+	/* When it looks again, in nanoseconds; and whether no CPU is due before TW_LOOK_MOST_NS, of those
+	 * that it looked at. */
 	u64 in_ns;
-	/* The senior program when it looked last. */
+	bool quiet;
+	/* Queues in a row of which that is so. */
+	u32 nr_quiet;
+	/* The senior program when it looked last, and whether it only had CPUs go over to that then. */
 	u32 senior;
-	/* How many queues may still be in the order of the one before. */
-	u32 nr_unsorted;
+	bool went_over;
 	/* In how many those that wait for long have yet to go forward, and when that was begun. */
 	u32 nr_unaged;
 	u64 aged_at;
@@ -88,14 +86,14 @@ enum due {
 };
 
 /* Looks at what runs on a CPU for the one at hand (rotation_state.task), and when to look again. */
-__noinline int look_whether_due(s32 cpu, u64 now)
+__noinline int look_whether_due(s32 cpu)
 {
 	struct tw_task task, waiting = rotation_state.task;
 	bool found, bound;
 	u64 in_ns;
 
 	bpf_rcu_read_lock();
-	found = look_at_running(cpu, now, &task, &bound);
+	found = look_at_running(cpu, rotation_state.now, &task, &bound);
 	bpf_rcu_read_unlock();
 	if (!found)
 		return TW_DUE_NOT;
@@ -142,7 +140,6 @@ static void rotate_for_first(void)
 	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(rotation_state.queue);
 	u32 i, from = rotation_state.cpu_cursor, nr = nr_cpus < TW_ROTATION_CPUS ? nr_cpus : TW_ROTATION_CPUS;
 	u32 same = 0, earlier = 0;
-	u64 now = scx_bpf_now();
 
 	if (!first)
 		return;
@@ -154,7 +151,7 @@ static void rotate_for_first(void)
 
 		if (!bpf_cpumask_test_cpu(cpu, first->cpus_ptr))
 			continue;
-		due = look_whether_due(cpu, now);
+		due = look_whether_due(cpu);
 		if (due == TW_DUE_LATER)
 			kick_due(cpu, true);
 		else if (due == TW_DUE_SAME)
@@ -174,13 +171,16 @@ static bool look_at_first(s32 queue)
 	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(queue);
 	struct tw_task task;
 
-	if (!first || !look_at_waiting(first, queue, &task))
+	if (!first || !look_at_waiting(first, nr_waiting_at(queue), rotation_state.now, &task))
 		return false;
 	rotation_state.waiting = tasks_wait = true;
 	rotation_state.task = task;
 	rotation_state.bound = first->nr_cpus_allowed == 1;
 	/* A CPU may have gone idle just as this was queued. */
-	return !kick_idle_for(first);
+	if (!kick_idle_for(first))
+		return true;
+	rotation_state.quiet = false;
+	return false;
 }
 
 /* Looks at the first task of a queue. */
@@ -196,7 +196,9 @@ __noinline int look_at_queue(s32 queue)
 		return 0;
 	rotation_state.kicks++;
 	if (rotation_state.bound) {
-		if (look_whether_due(queue, scx_bpf_now()))
+		/* No CPU but this one, and nobody else, looks after it. */
+		rotation_state.quiet = false;
+		if (look_whether_due(queue))
 			kick_due(queue, false);
 		return 0;
 	}
@@ -213,36 +215,58 @@ __noinline int look_at_queue(s32 queue)
  * Has the timer look in so long. Says so before: a hypervisor may stop this CPU in between, and if it said so
  * only when the timer had expired on another one, nobody would start that again.
  */
-static void start_timer(struct rotation *rotation, u64 key, u64 in_ns)
+static void start_timer(struct rotation *rotation, u64 key, u64 now, u64 in_ns)
 {
 	armed_key = key;
-	armed_until = scx_bpf_now() + in_ns;
+	armed_until = now + in_ns;
 	rotation_armed = true;
 	if (bpf_timer_start(&rotation->timer, in_ns, 0))
 		rotation_armed = false;
 }
 
-/* Whether the timer will look after a task that is queued now under this key. It does not if it is overdue by
- * much: then it was lost. */
-static bool rotation_comes(u64 key)
+/* Whether the timer does not run, or is overdue by much: then it was lost. */
+static bool rotation_stopped(u64 now)
 {
-	u64 now = scx_bpf_now();
-
-	if (!rotation_armed || tw_before(armed_until + TW_ROTATION_MAX_NS, now))
-		return false;
-	return !tw_before(key, armed_key) || !tw_before(now + tunables.rotate_ns, armed_until);
+	return !rotation_armed || tw_before(armed_until + TW_LOOK_MOST_NS, now);
 }
 
-/* A task is about to be queued under this key: the timer looks after it, if it does not look before. */
-static void arm_rotation(u64 key)
+static void start_timer_for(u64 key, u64 now, u64 in_ns)
 {
 	u32 zero = 0;
 	struct rotation *rotation = bpf_map_lookup_elem(&rotations, &zero);
 
+	if (rotation)
+		start_timer(rotation, key, now, in_ns);
+}
+
+/* A task is about to be queued under this key: the timer looks after it, if it does not look before. */
+static void arm_rotation(u64 key, u64 now)
+{
+	u64 in_ns = tunables.rotate_ns;
+
 	rotation_state.nr_empty = 0;
-	if (rotation && !rotation_comes(key))
-		start_timer(rotation, key, tunables.rotate_ns);
+	rotation_state.nr_quiet = 0;
+	if (rotation_stopped(now)) {
+		start_timer_for(key, now, in_ns);
+	} else {
+		/* The timer is there for one that goes before this. */
+		if (!tw_before(key, armed_key)) {
+			key = armed_key;
+			in_ns = TW_LOOK_MOST_NS;
+		}
+		if (tw_before(now + in_ns, armed_until))
+			start_timer_for(key, now, in_ns);
+	}
 	/* After that, or a look that ends at this moment would take it back. */
+	tasks_wait = true;
+}
+
+/* A task goes on waiting: the timer may have stopped, if the CPU that queued it was stopped by its hypervisor
+ * between starting that and queueing it. */
+static void keep_rotation(u64 now)
+{
+	if (rotation_stopped(now))
+		start_timer_for(armed_key, now, tunables.rotate_ns);
 	tasks_wait = true;
 }
 
@@ -250,17 +274,11 @@ static void arm_rotation(u64 key)
  * A task was looked at. If its program, or another, has become senior since the timer looked, that looks at
  * once and has all CPUs go over to it: threads that meet each other get on only while all of them run.
  */
-static void follow_senior(void)
+static void follow_senior(u64 now)
 {
-	u32 zero = 0;
-	struct rotation *rotation;
-
-	if (!senior_tgid || senior_tgid == rotation_state.senior || !rotation_armed ||
-	    !tw_before(scx_bpf_now(), armed_until))
-		return;
-	rotation = bpf_map_lookup_elem(&rotations, &zero);
-	if (rotation)
-		start_timer(rotation, armed_key, 0);
+	if (senior_tgid && senior_tgid != rotation_state.senior && rotation_armed &&
+	    tw_before(now, armed_until))
+		start_timer_for(armed_key, now, 0);
 }
 
 /*
@@ -273,17 +291,20 @@ static void follow_senior(void)
 __noinline int sort_queue(s32 queue, bool all)
 {
 	struct task_struct *p;
-	u32 nr = 0;
+	u32 nr = 0, nr_waiting = nr_waiting_at(queue);
+	u64 now = scx_bpf_now();
 
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, queue, 0) {
+		struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 		struct tw_task task;
 		u64 key;
 
 		if (nr++ >= TW_ROTATION_SORTED)
 			break;
-		if (!look_at_charged(p, queue, &task))
+		if (!tctx)
 			continue;
+		look_at_charged(p, tctx, nr_waiting, now, &task);
 		key = key_of(&task);
 		if (key == p->scx.dsq_vtime || (!all && !tw_goes_forward(&task, key, p->scx.dsq_vtime)))
 			continue;
@@ -294,28 +315,41 @@ __noinline int sort_queue(s32 queue, bool all)
 	return 0;
 }
 
-/* Looks at so many of the queues that may hold something, once at each. */
-static void look_at_queues(u32 nr)
+/* Puts a CPU's queue in order if another program is senior than when that was done last. */
+static void sort_for_senior(s32 cpu)
+{
+	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
+	u32 senior = senior_tgid;
+
+	if (!cctx || !senior || cctx->sorted_for == senior)
+		return;
+	cctx->sorted_for = senior;
+	if (is_marked(cpu))
+		sort_queue(cpu, true);
+}
+
+/* Looks at a few of the queues that may hold something, once at each. */
+static void look_at_queues(void)
 {
 	s32 queue, first = -1;
 	u32 i;
 
 	rotation_state.queue = -1;
 	rotation_state.kicks = 0;
-	bpf_for(i, 0, nr) {
+	bpf_for(i, 0, TW_ROTATION_QUEUES) {
 		queue = next_queued_cpu(&rotation_state.queue_cursor, -1);
 		if (queue < 0 || queue == first) {
 			/* It has been at all of them. */
-			rotation_state.nr_unsorted = rotation_state.nr_unaged = 0;
+			rotation_state.nr_unaged = 0;
+			rotation_state.nr_quiet = nr_cpus;
 			return;
 		}
 		rotation_state.marked = true;
+		rotation_state.nr_quiet++;
 		if (first < 0)
 			first = queue;
-		if (rotation_state.nr_unsorted) {
-			rotation_state.nr_unsorted--;
-			sort_queue(queue, true);
-		} else if (rotation_state.nr_unaged) {
+		sort_for_senior(queue);
+		if (rotation_state.nr_unaged) {
 			rotation_state.nr_unaged--;
 			sort_queue(queue, false);
 		}
@@ -333,14 +367,42 @@ static bool senior_changed(void)
 	return changed;
 }
 
+/* Whether a CPU looks at its queue because another program has become senior. */
+__noinline bool follows_senior(s32 cpu)
+{
+	struct task_struct *running;
+	bool answer;
+
+	if (!is_marked(cpu))
+		return false;
+	bpf_rcu_read_lock();
+	running = running_on(cpu);
+	answer = running && tw_follows_senior(class_of(running));
+	bpf_rcu_read_unlock();
+	return answer;
+}
+
+/*
+ * Another program has become senior: CPUs whose queues hold something go over to it at once. Each puts its
+ * own queue in order as it looks; when the timer did that for all, a turn began 4 ms late at 20 million
+ * instructions a second, one CPU after the other.
+ */
+static void go_over(void)
+{
+	s32 cpu;
+
+	bpf_for(cpu, 0, nr_cpus) {
+		if (follows_senior(cpu))
+			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	}
+}
+
 /* From time to time those that wait for long go forward in all queues, a few at each look. */
 static void let_age(void)
 {
-	u64 now = scx_bpf_now();
-
-	if (tw_before(now, rotation_state.aged_at + TW_ORDER_NS))
+	if (tw_before(rotation_state.now, rotation_state.aged_at + TW_ORDER_NS))
 		return;
-	rotation_state.aged_at = now;
+	rotation_state.aged_at = rotation_state.now;
 	rotation_state.nr_unaged = nr_cpus;
 }
 
@@ -354,20 +416,26 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	}
 	/* Who is queued from here on arms the timer again. */
 	rotation_armed = false;
+	rotation_state.now = scx_bpf_now();
+	if (senior_changed()) {
+		go_over();
+		/* CPUs look first, but not again and again where programs follow one another quickly. */
+		if (!rotation_state.went_over) {
+			rotation_state.went_over = true;
+			start_timer(rotation, armed_key, scx_bpf_now(), tunables.rotate_ns);
+			return 0;
+		}
+	}
+	rotation_state.went_over = false;
 	rotation_state.waiting = false;
 	rotation_state.marked = false;
 	rotation_state.sent = false;
-	rotation_state.in_ns = TW_ROTATION_MAX_NS;
+	rotation_state.in_ns = TW_LOOK_QUIET_NS;
+	rotation_state.quiet = true;
 	refresh_cgroups();
 	count_crowd();
 	let_age();
-	look_at_queues(TW_ROTATION_QUEUES);
-	if (senior_changed()) {
-		rotation_state.nr_unsorted = nr_cpus;
-		look_at_queues(TW_ROTATION_CPUS);
-		/* It takes all its CPUs at once. */
-		rotation_state.kicks = nr_cpus;
-	}
+	look_at_queues();
 	if (rotation_state.queue >= 0) {
 		bpf_rcu_read_lock();
 		rotate_for_first();
@@ -383,13 +451,16 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 		tasks_wait = rotation_armed;
 		return 0;
 	}
-	in_ns = rotation_state.in_ns;
+	if (!rotation_state.quiet || rotation_state.in_ns < TW_LOOK_MOST_NS)
+		rotation_state.nr_quiet = 0;
+	in_ns = tw_look_within(rotation_state.in_ns, rotation_state.nr_quiet, nr_cpus);
 	if (in_ns < tunables.rotate_ns)
 		in_ns = tunables.rotate_ns;
 	if (!rotation_armed) {
 		struct tw_task first = rotation_state.first;
 
-		start_timer(rotation, rotation_state.queue < 0 ? vtime_now : tw_key(&first, tun()), in_ns);
+		start_timer(rotation, rotation_state.queue < 0 ? vtime_now : tw_key(&first, tun()),
+			    scx_bpf_now(), in_ns);
 	}
 	return 0;
 }

@@ -120,6 +120,8 @@ struct cpu_ctx {
 	u32 swaps_with;
 	/* The CPU to whose queue it was sent, plus one (rotation.bpf.h). */
 	u32 sent_to;
+	/* The senior program for which its queue was put in order last (rotation.bpf.h). */
+	u32 sorted_for;
 	/* When its task was last looked at for an exchange with that of another cache. */
 	u64 paired_at;
 	/* When an idle core was last looked for in vain that the kernel may have lost (smt.bpf.h). */
@@ -361,24 +363,33 @@ static void starve(const struct task_struct *p, struct tw_task *task)
 	}
 }
 
+/* A look at a task. */
+struct look {
+	/* scx_bpf_now(), which is not read again for each thing that is asked. */
+	u64 now;
+	/* What it ran and the kernel has not accounted for yet. */
+	u64 ahead_ns;
+	/* Whether it wakes up. */
+	bool waking;
+};
+
 /*
  * From when on counts what a task ran since it was charged, if that is not all of it. One that found an idle
  * CPU when it woke up has not been looked at then: that it slept shows in the number of its voluntary
  * switches, since when it runs in the kernel's sched_info, and that its program's phase began in the group.
  */
 static void find_origin(const struct task_struct *p, const struct task_ctx *tctx,
-			const struct tw_group *group, bool waking, struct tw_run *run)
+			const struct tw_group *group, const struct look *look, struct tw_run *run)
 {
-	bool slept = waking || p->nvcsw != tctx->nr_sleeps;
-	u64 now_ns, ready_ns, ran_ns = run->since_ns;
+	bool slept = look->waking || p->nvcsw != tctx->nr_sleeps;
+	u64 ready_ns, ran_ns = run->since_ns;
 
 	if (!slept && group->began == tctx->phase)
 		return;
-	now_ns = scx_bpf_now();
-	ready_ns = waking ? 0 : now_ns - p->sched_info.last_arrival;
-	if (tw_starts_with_phase(group, tctx->phase, ready_ns, now_ns, tunables.serial_threshold)) {
+	ready_ns = look->waking ? 0 : look->now - p->sched_info.last_arrival;
+	if (tw_starts_with_phase(group, tctx->phase, ready_ns, look->now, tunables.serial_threshold)) {
 		run->origin = TW_ORIGIN_PHASE;
-		ready_ns = tw_least(ready_ns, tw_phase_age_ns(group, now_ns));
+		ready_ns = tw_least(ready_ns, tw_phase_age_ns(group, look->now));
 	} else if (slept) {
 		run->origin = TW_ORIGIN_WAKING;
 	} else {
@@ -389,9 +400,9 @@ static void find_origin(const struct task_struct *p, const struct task_ctx *tctx
 }
 
 /* How long ago this was, on a CPU that may have its own clock. */
-__noinline u64 since_ns(u64 then_ns)
+static u64 since_ns(u64 then_ns, u64 now)
 {
-	s64 ago_ns = (s64)(scx_bpf_now() - then_ns);
+	s64 ago_ns = (s64)(now - then_ns);
 
 	return ago_ns > 0 ? (u64)ago_ns : 0;
 }
@@ -400,18 +411,18 @@ __noinline u64 since_ns(u64 then_ns)
  * How long a waiting task has been waiting. The kernel does not know of one that was preempted as it was
  * about to sleep (sched_info_depart(), kernel/sched/stats.h).
  */
-static u64 waits_ns(const struct task_struct *p, const struct task_ctx *tctx)
+static u64 waits_ns(const struct task_struct *p, const struct task_ctx *tctx, u64 now)
 {
 	u64 queued_ns = tw_read(&p->sched_info.last_queued);
 
-	return since_ns(queued_ns ? queued_ns : tw_read(&tctx->waits_since));
+	return since_ns(queued_ns ? queued_ns : tw_read(&tctx->waits_since), now);
 }
 
 /*
  * Whether a task of this class goes by its vtime although it is serial. Parallel ones that may run on one CPU
  * only leave word there.
  */
-__noinline bool goes_unboosted(const struct task_struct *p __arg_trusted, u32 class)
+__noinline bool goes_unboosted(const struct task_struct *p __arg_trusted, u32 class, u64 now)
 {
 	struct cpu_ctx *cctx = p->nr_cpus_allowed == 1 ? cpu_ctx_of(scx_bpf_task_cpu(p)) : NULL;
 	u32 nr_threads;
@@ -421,11 +432,11 @@ __noinline bool goes_unboosted(const struct task_struct *p __arg_trusted, u32 cl
 	if (!cctx || class == TW_CLASS_KERNEL)
 		return false;
 	if (class != TW_CLASS_SERIAL) {
-		cctx->bound_parallel_at = scx_bpf_now();
+		cctx->bound_parallel_at = now;
 		return false;
 	}
 	nr_threads = p->signal->nr_threads;
-	ago_ns = since_ns(tw_read(&cctx->bound_parallel_at));
+	ago_ns = since_ns(tw_read(&cctx->bound_parallel_at), now);
 	answer = tw_goes_unboosted(nr_threads, ago_ns, tun());
 	record(TW_DECISION_UNBOOSTED, answer, nr_threads, ago_ns);
 	return answer;
@@ -444,17 +455,15 @@ __noinline u64 advance(u64 vtime, const struct tw_run *run __arg_nonnull, u64 no
 	return advanced;
 }
 
-/*
- * What a task is, and its vtime up to date with the `ahead_ns` that the kernel's own accounting lacks.
- */
-static void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahead_ns, bool waking,
+/* What a task is, and its vtime up to date. */
+static void look_at(struct task_struct *p, const struct task_ctx *tctx, const struct look *look,
 		    struct tw_task *task)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct tw_group *group = group_of(p->tgid);
 	/* The task's CPU may be charging it. Read in this order, what it ran is not negative. */
 	u64 vtime = tw_read(&tctx->vtime), charged_ns = tw_read(&tctx->charged_ns), now = vtime_now;
-	u64 ran_ns = tw_read(&p->se.sum_exec_runtime) + ahead_ns - charged_ns;
+	u64 ran_ns = tw_read(&p->se.sum_exec_runtime) + look->ahead_ns - charged_ns;
 	struct tw_run run = {
 		.since_ns = ran_ns,
 		.weight = fault == TW_FAULT_WEIGHTLESS ? TW_WEIGHT_ONE : weight_of(p, &tctx->in),
@@ -464,15 +473,15 @@ static void look_at(struct task_struct *p, const struct task_ctx *tctx, u64 ahea
 	};
 
 	task->class = class_beside(p, group ? tw_read(&group->nr_ready) : 0);
-	run.unboosted = goes_unboosted(p, task->class);
+	run.unboosted = goes_unboosted(p, task->class, look->now);
 	if (group)
-		find_origin(p, tctx, group, waking, &run);
+		find_origin(p, tctx, group, look, &run);
 	if (group && run.origin == TW_ORIGIN_PHASE)
 		vtime = tw_unstamp(group->base, now);
 	task->nr_waiting = run.nr_waiting;
 	task->boost_left = run.unboosted ? 0 : run.boost_left;
-	task->here_ns = task->class == TW_CLASS_SERIAL && !waking ?
-				since_ns(tw_read(&p->sched_info.last_arrival)) :
+	task->here_ns = task->class == TW_CLASS_SERIAL && !look->waking ?
+				since_ns(tw_read(&p->sched_info.last_arrival), look->now) :
 				0;
 	task->waits_us = 0;
 	task->vtime = advance(vtime, &run, now, task->class);
@@ -541,24 +550,17 @@ static bool makes_room(const struct tw_task *running, bool running_is_bound, boo
 	return answer;
 }
 
-/* A task that runs on or waits for this CPU, with its vtime as last charged. */
-static bool look_at_charged(struct task_struct *p, s32 cpu, struct tw_task *task)
+/* A task beside so many that wait, with its vtime as last charged. */
+static void look_at_charged(struct task_struct *p, const struct task_ctx *tctx, u32 nr_waiting, u64 now,
+			    struct tw_task *task)
 {
-	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
-
-	if (!tctx)
-		return false;
 	task->vtime = tw_read(&tctx->vtime);
 	task->class = class_of(p);
-	task->nr_waiting = nr_waiting_at(cpu);
-	task->boost_left = goes_unboosted(p, task->class) ? 0 : boost_left;
+	task->nr_waiting = nr_waiting;
+	task->boost_left = goes_unboosted(p, task->class, now) ? 0 : boost_left;
 	task->here_ns = 0;
-	if (fault != TW_FAULT_PATIENT)
-		task->waits_us = tw_waits_us(waits_ns(p, tctx));
-	else
-		task->waits_us = 0;
+	task->waits_us = fault == TW_FAULT_PATIENT ? 0 : tw_waits_us(waits_ns(p, tctx, now));
 	starve(p, task);
-	return true;
 }
 
 /* What its program loses while a task waits for so long. */
@@ -627,8 +629,9 @@ static void tell_waiting(const struct task_struct *p, struct task_ctx *tctx, str
 
 /* Brings a task's vtime up to what it has run, and says what it is. It competes for seniority. */
 __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, bool waking,
-		      struct tw_task *task __arg_nonnull)
+		      u64 now, struct tw_task *task __arg_nonnull)
 {
+	struct look look = { .now = now, .waking = waking };
 	struct tw_task picked = { .vtime = tctx->vtime };
 	struct tw_group *group = group_of(p->tgid);
 	struct cpu_ctx *cctx = cpu_ctx_of(bpf_get_smp_processor_id());
@@ -640,14 +643,14 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
 		if (nr_shares)
 			count_in_share(&tctx->shared, llc_at(scx_bpf_task_cpu(p)));
 	}
-	look_at(p, tctx, 0, waking, task);
+	look_at(p, tctx, &look, task);
 	picked.class = task->class;
 	picked.nr_waiting = task->nr_waiting;
 	picked.boost_left = task->boost_left;
 	move_clock(&picked);
 	ran_ns = p->se.sum_exec_runtime - tctx->charged_ns;
 	if (ran_ns)
-		tctx->waits_since = scx_bpf_now();
+		tctx->waits_since = now;
 	waited_ns = group ? tell_loss(p, tctx, group, task->class, ran_ns) : 0;
 	count_ready_time(p, &tctx->in, ran_ns, waited_ns);
 	if (cctx && task->class == TW_CLASS_SERIAL)
@@ -663,20 +666,21 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
 }
 
 /*
- * The first task of a queue as things stand now. It may have been queued under another key: its program was
- * not senior then, or no longer is. If it can claim that place, it does.
+ * The first task of a queue in which so many wait, as things stand now. It may have been queued under another
+ * key: its program was not senior then, or no longer is. If it can claim that place, it does.
  */
-static bool look_at_waiting(struct task_struct *p, s32 queue, struct tw_task *task)
+static bool look_at_waiting(struct task_struct *p, u32 nr_waiting, u64 now, struct tw_task *task)
 {
 	struct tw_group *group = group_of(p->tgid);
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 	u64 queued_ns;
 
-	if (!group || !tctx || !look_at_charged(p, queue, task))
+	if (!group || !tctx)
 		return false;
+	look_at_charged(p, tctx, nr_waiting, now, task);
 	/* 0 if another CPU has just taken it. */
 	queued_ns = tw_read(&p->sched_info.last_queued);
-	tell_waiting(p, tctx, group, queued_ns ? since_ns(queued_ns) : 0);
+	tell_waiting(p, tctx, group, queued_ns ? since_ns(queued_ns, now) : 0);
 	claim_seniority(task, p->tgid, group);
 	return true;
 }
@@ -713,13 +717,13 @@ static bool look_at_running(s32 cpu, u64 now, struct tw_task *task, bool *bound)
 {
 	struct task_struct *p = running_on(cpu);
 	struct task_ctx *tctx = p ? bpf_task_storage_get(&task_ctxs, p, 0, 0) : NULL;
-	s64 ahead_ns;
+	struct look look = { .now = now };
 
 	if (!p || !tctx)
 		return false;
 	/* exec_start is another CPU's clock, without what its interrupts took. */
-	ahead_ns = now - interrupted_ns(cpu) - p->se.exec_start;
-	look_at(p, tctx, ahead_ns > 0 ? ahead_ns : 0, false, task);
+	look.ahead_ns = since_ns(p->se.exec_start, now - interrupted_ns(cpu));
+	look_at(p, tctx, &look, task);
 	*bound = p->nr_cpus_allowed == 1;
 	return true;
 }

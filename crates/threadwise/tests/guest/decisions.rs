@@ -59,7 +59,10 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
         "tw_goes_first" => u64::from(tunables.goes_first(&task(0), &task(6))),
         "tw_preempts" => u64::from(tunables.preempts(&task(0), &task(6))),
         "tw_due_in" => tunables.due_in(&task(0), &task(6)),
-        "tw_slice_beside" => tunables.slice_beside(input[0], input[1] as u32),
+        "tw_slice_beside" => {
+            let class = Class::try_from(input[0]).unwrap();
+            tunables.slice_beside(class, input[1], input[2] as u32)
+        }
         "tw_vtime_elsewhere" => vtime_elsewhere(&task(0), &task(6)),
         "tw_makes_room" => u64::from(makes_room(&task(0), input[6] != 0, input[7] != 0)),
         "tw_goes_unboosted" => u64::from(tunables.goes_unboosted(input[0] as u32, input[1])),

@@ -15,14 +15,14 @@ mod spread;
 use std::cell::Cell;
 
 use threadwise_policy::{
-    AlternateBy, CAPACITY_ONE, Class, Group, Mode, Need, ORDER_NS, Origin, PairingBy, Rest, Run, Seat, Task,
-    Tunables, Waiting, faster_than_slowest, loss_of_speed, makes_room, may_preempt, phase_began, phase_ended,
-    victim_scan, vtime_elsewhere, waits_us,
+    AlternateBy, CAPACITY_ONE, Class, Group, LOOK_MOST_NS, LOOK_QUIET_NS, Mode, Need, ORDER_NS, Origin,
+    PairingBy, Rest, Run, Seat, Task, Tunables, Waiting, faster_than_slowest, look_within, loss_of_speed,
+    makes_room, may_preempt, phase_began, phase_ended, victim_scan, vtime_elsewhere, waits_us,
 };
 
 use self::alternation::Alternating;
 use self::crowd::Crowd;
-use self::rotation::{ROTATION_CPUS, ROTATION_MAX_NS, ROTATION_QUEUES};
+use self::rotation::ROTATION_QUEUES;
 use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel, Place, QueueIndex, TaskIndex};
 use crate::mask::CpuMask;
@@ -68,11 +68,13 @@ struct Rotation {
     /// CPUs that it may still kick, and whether one of them was sent to the foremost.
     kicks: usize,
     sent: bool,
+    /// When it looks again, whether nobody is due before `LOOK_MOST_NS`, and queues in a row of which that is so.
     in_ns: Ns,
-    /// The senior program when it looked last.
+    quiet: bool,
+    nr_quiet: usize,
+    /// The senior program when it looked last, and whether it only had CPUs go over to that then.
     senior: Option<usize>,
-    /// How many queues may still be in the order of the one before.
-    nr_unsorted: usize,
+    went_over: bool,
     /// In how many those that wait for long have yet to go forward, and when that was begun.
     nr_unaged: usize,
     aged_at: Ns,
@@ -99,6 +101,8 @@ pub struct Threadwise {
     swaps_with: Vec<Option<CpuIndex>>,
     /// The CPU to whose queue each was sent.
     sent_to: Vec<Option<CpuIndex>>,
+    /// The senior program for which each CPU's queue was put in order last.
+    sorted_for: Vec<Option<usize>>,
     /// When a parallel task was last seen ready that may run on this CPU only.
     bound_parallel_at: Vec<Cell<Option<Ns>>>,
     /// When a CPU that is not the fastest kept its task last.
@@ -154,6 +158,7 @@ impl Threadwise {
             called_to: vec![None; nr],
             swaps_with: vec![None; nr],
             sent_to: vec![None; nr],
+            sorted_for: vec![None; nr],
             bound_parallel_at: vec![Cell::new(None); nr],
             slower_kept_at: None,
             has_smt,
@@ -774,6 +779,7 @@ impl Scheduler for Threadwise {
             Some(queue) if queue != cpu => Some(queue),
             _ => self.next_queued(kernel.cpus.len(), cpu),
         };
+        self.sort_for_senior(kernel, cpu);
         let before = self.queue_before(kernel, prev, &mut task, cpu, other);
         self.follow_senior(kernel);
         if before.is_ok_and(|from| kernel.move_to_local(cpu, self.queues + from)) {
@@ -782,7 +788,8 @@ impl Scheduler for Threadwise {
         self.unmark_if_empty(kernel, cpu);
         let slice = match before {
             Err(Some(due_ns)) if self.faster.is_empty() => {
-                self.tun.slice_beside(due_ns, kernel.tasks[prev].weight)
+                self.tun
+                    .slice_beside(task.class, due_ns, kernel.tasks[prev].weight)
             }
             _ => self.free_slice(),
         };
@@ -832,22 +839,27 @@ impl Scheduler for Threadwise {
 
     fn timer(&mut self, kernel: &mut Kernel) {
         self.rotation.armed = false;
+        let last = std::mem::replace(&mut self.rotation.senior, self.senior);
+        if self.senior.is_some() && self.senior != last {
+            self.go_over(kernel);
+            // CPUs look first, but not again and again where programs follow one another quickly.
+            if !self.rotation.went_over {
+                self.rotation.went_over = true;
+                return self.start_rotation(kernel, self.rotation.armed_key, self.tun.rotate_ns);
+            }
+        }
+        self.rotation.went_over = false;
         self.rotation.waiting = false;
         self.rotation.marked = false;
         self.rotation.sent = false;
-        self.rotation.in_ns = ROTATION_MAX_NS;
+        self.rotation.in_ns = LOOK_QUIET_NS;
+        self.rotation.quiet = true;
         self.crowd.count(kernel);
         if kernel.now >= self.rotation.aged_at + ORDER_NS {
             self.rotation.aged_at = kernel.now;
             self.rotation.nr_unaged = kernel.cpus.len();
         }
-        self.look_at_queues(kernel, ROTATION_QUEUES);
-        let last = std::mem::replace(&mut self.rotation.senior, self.senior);
-        if self.senior.is_some() && self.senior != last {
-            self.rotation.nr_unsorted = kernel.cpus.len();
-            self.look_at_queues(kernel, ROTATION_CPUS);
-            self.rotation.kicks = kernel.cpus.len();
-        }
+        self.look_at_queues(kernel);
         if let Some((task, queue)) = self.rotation.first {
             self.rotate_for_first(kernel, &task, queue);
         }
@@ -861,12 +873,17 @@ impl Scheduler for Threadwise {
             self.tasks_wait = self.rotation.armed;
             return;
         }
+        if !self.rotation.quiet || self.rotation.in_ns < LOOK_MOST_NS {
+            self.rotation.nr_quiet = 0;
+        }
+        let nr_queues = kernel.cpus.len() as u32;
+        let in_ns = look_within(self.rotation.in_ns, self.rotation.nr_quiet as u32, nr_queues);
         if !self.rotation.armed {
             let key = self
                 .rotation
                 .first
                 .map_or(self.vtime_now, |(task, _)| self.tun.key(&task));
-            self.start_rotation(kernel, key, self.rotation.in_ns.max(self.tun.rotate_ns));
+            self.start_rotation(kernel, key, in_ns.max(self.tun.rotate_ns));
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The timer by which those who wait get their turn (`rotation.bpf.h`).
 
-use threadwise_policy::{Task, is_before, makes_room};
+use threadwise_policy::{LOOK_MOST_NS, Task, follows_senior, is_before, makes_room};
 
 use super::Threadwise;
 use crate::Ns;
@@ -10,11 +10,9 @@ use crate::queue::key_at;
 
 /// Queues and CPUs at which one expiry of the timer looks (`TW_ROTATION_QUEUES`, `TW_ROTATION_CPUS`).
 pub(super) const ROTATION_QUEUES: usize = 4;
-pub(super) const ROTATION_CPUS: usize = 16;
+const ROTATION_CPUS: usize = 16;
 /// Tasks of each queue that are put in order anew (`TW_ROTATION_SORTED`).
 const ROTATION_SORTED: usize = 16;
-/// The longest time between two looks (`TW_ROTATION_MAX_NS`).
-pub(super) const ROTATION_MAX_NS: Ns = 8_000_000;
 
 /// Of which class a task is that is due to make way, beside the one that it makes way for (`enum due`).
 #[derive(Clone, Copy, PartialEq)]
@@ -33,12 +31,18 @@ impl Threadwise {
     }
 
     pub(super) fn arm_rotation(&mut self, kernel: &mut Kernel, key: u64) {
-        self.rotation.nr_empty = 0;
+        let rotation = &mut self.rotation;
+        (rotation.nr_empty, rotation.nr_quiet) = (0, 0);
         self.tasks_wait = true;
-        let is_before = (key.wrapping_sub(self.rotation.armed_key) as i64) < 0;
-        let is_sooner = kernel.now + self.tun.rotate_ns < self.rotation.armed_until;
-        if !self.rotation.armed || (is_before && is_sooner) {
-            self.start_rotation(kernel, key, self.tun.rotate_ns);
+        let (armed, armed_key) = (rotation.armed, rotation.armed_key);
+        // If it is armed, then for one that goes before this, or not.
+        let goes_before = (key.wrapping_sub(armed_key) as i64) < 0;
+        let (key, in_ns) = match armed && !goes_before {
+            true => (armed_key, LOOK_MOST_NS),
+            false => (key, self.tun.rotate_ns),
+        };
+        if !armed || kernel.now + in_ns < rotation.armed_until {
+            self.start_rotation(kernel, key, in_ns);
         }
     }
 
@@ -103,10 +107,13 @@ impl Threadwise {
         self.rotation.waiting = true;
         self.tasks_wait = true;
         if Self::kick_idle_for(kernel, first) {
+            self.rotation.quiet = false;
             return;
         }
         self.rotation.kicks += 1;
         if kernel.tasks[first].bound_to.is_some() {
+            // No CPU but this one, and nobody else, looks after it.
+            self.rotation.quiet = false;
             if self
                 .look_whether_due(kernel, queue, (&task, queue), true)
                 .is_some()
@@ -134,26 +141,43 @@ impl Threadwise {
         }
     }
 
-    /// Looks at so many of the queues that may hold something, once at each.
-    pub(super) fn look_at_queues(&mut self, kernel: &mut Kernel, most: usize) {
+    /// Puts a CPU's queue in order if another program is senior than when that was done last.
+    pub(super) fn sort_for_senior(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
+        if self.senior.is_some() && self.sorted_for[cpu] != self.senior {
+            self.sorted_for[cpu] = self.senior;
+            self.sort_queue(kernel, cpu, true);
+        }
+    }
+
+    /// CPUs whose queues hold something go over to the program that has become senior.
+    pub(super) fn go_over(&mut self, kernel: &mut Kernel) {
+        for cpu in 0..kernel.cpus.len() {
+            let running = kernel.cpus[cpu].running.filter(|_| self.marked.has(cpu));
+            if running.is_some_and(|running| follows_senior(self.class_of(kernel, running))) {
+                kernel.kick_preempt(cpu);
+            }
+        }
+    }
+
+    /// Looks at a few of the queues that may hold something, once at each.
+    pub(super) fn look_at_queues(&mut self, kernel: &mut Kernel) {
         let nr = kernel.cpus.len();
         let mut first = None;
         self.rotation.first = None;
         self.rotation.kicks = 0;
-        for _ in 0..most {
+        for _ in 0..ROTATION_QUEUES {
             let next = self.marked.next(self.rotation.queue_cursor, None);
             self.rotation.queue_cursor = next.map_or(self.rotation.queue_cursor, |queue| (queue + 1) % nr);
             let Some(queue) = next.filter(|_| next != first) else {
                 // It has been at all of them.
-                (self.rotation.nr_unsorted, self.rotation.nr_unaged) = (0, 0);
+                (self.rotation.nr_unaged, self.rotation.nr_quiet) = (0, nr);
                 return;
             };
             self.rotation.marked = true;
+            self.rotation.nr_quiet += 1;
             first = first.or(Some(queue));
-            if self.rotation.nr_unsorted > 0 {
-                self.rotation.nr_unsorted -= 1;
-                self.sort_queue(kernel, queue, true);
-            } else if self.rotation.nr_unaged > 0 {
+            self.sort_for_senior(kernel, queue);
+            if self.rotation.nr_unaged > 0 {
                 self.rotation.nr_unaged -= 1;
                 self.sort_queue(kernel, queue, false);
             }
