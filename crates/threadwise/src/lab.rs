@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::ProgressBar;
 use serde_json::json;
 use threadwise_lab::exec::{self, Job};
-use threadwise_lab::experiment::{Experiment, LeftOut};
+use threadwise_lab::experiment::{Experiment, LeftOut, Scheduler};
 use threadwise_lab::governor::{CacheModel, Governing};
 use threadwise_lab::guest::{Guest, Kernel};
 use threadwise_lab::run::{self, Progress};
@@ -145,6 +145,11 @@ pub struct RunOptions {
     #[arg(long, value_enum, value_delimiter = ',')]
     without: Vec<LeftOut>,
 
+    /// Compare with the other sched_ext schedulers too, whether the file names them or not: bpfland, cosmos, rusty and lavd,
+    /// which `make peers` builds
+    #[arg(long, conflicts_with = "resume")]
+    peers: bool,
+
     /// A folder with the kernel to boot: vmlinuz, config and release [default: what `make setup` downloaded]
     #[arg(long)]
     kernel: Option<PathBuf>,
@@ -256,6 +261,9 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
             .all(|part| experiment.without.contains(part)) => {}
         true => bail!("the run was begun with what --without leaves out now; begin another"),
     }
+    if options.peers {
+        add_peers(&mut experiment);
+    }
     programs_can_run(&experiment).map_err(|wrong| in_file(&wrong, options.experiment.file()))?;
     let kernel = kernel?;
     let bar = progress_bar();
@@ -292,6 +300,21 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
     kept?;
     options.experiment.report(outcome.measurement)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The other sched_ext schedulers, as `scripts/peers` builds them.
+const PEERS: [&str; 4] = ["bpfland", "cosmos", "rusty", "lavd"];
+
+/// Those of them are compared too that are not yet.
+fn add_peers(experiment: &mut Experiment) {
+    for name in PEERS {
+        if experiment.schedulers.iter().all(|other| other.name != name) {
+            experiment.schedulers.push(Scheduler {
+                name: name.into(),
+                command: vec![format!("scx_{name}")],
+            });
+        }
+    }
 }
 
 /// Whether the lab can run all programs of an experiment.

@@ -165,6 +165,25 @@ fn experiments_that_cannot_be_run_are_refused_before_booting() {
 }
 
 #[test]
+fn peers_that_nobody_built_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let kernel = threadwise_lab::cache_folder().unwrap().join("kernel");
+    let output = Command::new(env!("CARGO_BIN_EXE_threadwise"))
+        .args(["lab", "run", "--peers", "--no-store", "--kernel"])
+        .arg(&kernel)
+        .arg(in_repository("experiments/two-apps.toml"))
+        .env("THREADWISE_CACHE", folder.path())
+        .output()
+        .unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("scx_bpfland") && said.contains("make peers"),
+        "{said}"
+    );
+}
+
+#[test]
 fn every_experiment_file_is_sound() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
     let files: Vec<_> = std::fs::read_dir(folder)
@@ -403,7 +422,8 @@ fn a_simulated_experiment_says_so_and_is_the_same_each_time() {
 }
 
 /// All CPUs go over to the program whose turn it is, and stay with it. Where queues are of unequal length, the boost, which is
-/// smaller beside a long one, does not last for a turn there: that was 0.88 of one after the other.
+/// smaller beside a long one, does not last for a turn there: that was 0.88 of one after the other; and looks where nobody is
+/// due cost a part of what is left (0.94).
 #[test]
 fn programs_that_spin_get_nearly_as_much_done_as_one_after_the_other() {
     let output = simulated("spinning", &["--format", "json"]);
@@ -415,9 +435,43 @@ fn programs_that_spin_get_nearly_as_much_done_as_one_after_the_other() {
     };
     let (alone, together, kernel) = (work(0, 1), work(1, 1), work(1, 0));
     assert!(
-        together > 0.92 * alone && together > 1.12 * kernel,
+        together > 0.95 * alone && together > 1.13 * kernel,
         "{together}, {alone} alone, {kernel} under the kernel's scheduler"
     );
+}
+
+/// Shorter phases cost more switches, and what is drawn follows.
+#[test]
+fn phases_are_as_long_as_asked_for() {
+    let gain = |units: &str| {
+        let output = simulated("two-apps", &["--phase-units", units, "--format", "json"]);
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let programs = value["measurement"]["experiment"]["program"].as_array().unwrap();
+        assert!(
+            programs
+                .iter()
+                .all(|program| program["synthetic"]["phase_units"] == units.parse::<u64>().unwrap()),
+            "{programs:?}"
+        );
+        value["runs"][1]["schedulers"][1]["over_baseline"]["ratio"]
+            .as_f64()
+            .unwrap()
+    };
+    let (short, usual) = (gain("100"), gain("3000"));
+    assert!(short < usual - 0.05, "{short} with phases of 0.7 ms, {usual}");
+    for (experiment, units, expected) in [
+        ("two-apps", "0", "phase_units = 0 is not between 1 and"),
+        (
+            "messages",
+            "3000",
+            "no program of experiment \"messages\" is synthetic",
+        ),
+    ] {
+        let output = simulated(experiment, &["--phase-units", units]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
 }
 
 #[test]
