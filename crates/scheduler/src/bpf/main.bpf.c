@@ -388,6 +388,7 @@ static bool steal(struct cpu_ctx *cctx, s32 cpu, bool anywhere)
 static bool dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
 {
 	if (is_marked(cpu)) {
+		sort_for_senior(cpu);
 		if (scx_bpf_dsq_move_to_local(cpu, SCX_ENQ_IMMED))
 			return true;
 		unmark_if_empty(cpu);
@@ -498,8 +499,8 @@ void BPF_STRUCT_OPS(threadwise_quiescent, struct task_struct *p, u64 deq_flags)
 	if (!(deq_flags & SCX_DEQ_SLEEP) || !nr_ready_of(p->tgid) || fault == TW_FAULT_MISCOUNT)
 		return;
 	tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
-	if (tctx)
-		uncount_ready(p, tctx);
+	if (tctx && uncount_ready(p, tctx) && tasks_wait)
+		look_soon();
 }
 
 /* Only there where programs are told apart, as is exit_task. */

@@ -4,7 +4,7 @@
  * those that run, in steps that are short against a phase. sched_ext ends slices at ticks, 4 ms apart
  * with HZ=250, and the ticks of all CPUs come at once; nor do turns of serial tasks end at them. So while
  * tasks wait, and only then, one timer for the whole machine looks for CPUs whose tasks have to make way and
- * kicks them, every rotate_ns or when the next is due; the CPU's own dispatch does the rest.
+ * kicks them, when the next is due; the CPU's own dispatch does the rest.
  */
 #ifndef TW_ROTATION_BPF_H
 #define TW_ROTATION_BPF_H
@@ -31,8 +31,8 @@ struct {
 } rotations SEC(".maps");
 
 /*
- * The timer alone uses these. They are no variables of its function because the verifier
- * would follow each of their values through the loops.
+ * The timer's own, but for nr_empty and nr_quiet, which who is queued sets to 0. They are no variables of its
+ * function because the verifier would follow each of their values through the loops.
  */
 static struct {
 	/* When it began to look. */
@@ -55,14 +55,14 @@ static struct {
 	/* CPUs that it may still kick, and whether one of them was sent to the foremost. */
 	u32 kicks;
 	bool sent;
-	/* When it looks again, in nanoseconds; and whether no CPU is due before TW_LOOK_MOST_NS, of those
-	 * that it looked at. */
+	/* When it looks again, in nanoseconds; and whether nobody that it looked at needs it before long: is
+	 * bound to a CPU, or had an idle one kicked. */
 	u64 in_ns;
 	bool quiet;
-	/* Queues in a row of which that is so. */
+	/* Queues in a row at which it was quiet and no CPU was due before TW_LOOK_MOST_NS. */
 	u32 nr_quiet;
-	/* The senior program when it looked last, and whether it only had CPUs go over to that then. */
-	u32 senior;
+	/* Up to which hand-over it looked, and whether it only had CPUs go over then. */
+	u32 handovers;
 	bool went_over;
 	/* In how many those that wait for long have yet to go forward, and when that was begun. */
 	u32 nr_unaged;
@@ -171,8 +171,11 @@ static bool look_at_first(s32 queue)
 	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(queue);
 	struct tw_task task;
 
-	if (!first || !look_at_waiting(first, nr_waiting_at(queue), rotation_state.now, &task))
+	/* It may be about to be queued. */
+	if (!first || !look_at_waiting(first, nr_waiting_at(queue), rotation_state.now, &task)) {
+		rotation_state.quiet = false;
 		return false;
+	}
 	rotation_state.waiting = tasks_wait = true;
 	rotation_state.task = task;
 	rotation_state.bound = first->nr_cpus_allowed == 1;
@@ -252,7 +255,8 @@ static void arm_rotation(u64 key, u64 now)
 		/* The timer is there for one that goes before this. */
 		if (!tw_before(key, armed_key)) {
 			key = armed_key;
-			in_ns = TW_LOOK_MOST_NS;
+			if (in_ns < TW_LOOK_MOST_NS)
+				in_ns = TW_LOOK_MOST_NS;
 		}
 		if (tw_before(now + in_ns, armed_until))
 			start_timer_for(key, now, in_ns);
@@ -270,14 +274,24 @@ static void keep_rotation(u64 now)
 	tasks_wait = true;
 }
 
+/* Has the timer look before long, if it runs: a parallel phase ended, and of its last thread, which may wait,
+ * all others wait. */
+static void look_soon(void)
+{
+	u64 now = scx_bpf_now();
+
+	rotation_state.nr_quiet = 0;
+	if (rotation_armed && tw_before(now + tunables.rotate_ns, armed_until))
+		start_timer_for(armed_key, now, tunables.rotate_ns);
+}
+
 /*
  * A task was looked at. If its program, or another, has become senior since the timer looked, that looks at
- * once and has all CPUs go over to it: threads that meet each other get on only while all of them run.
+ * once and has CPUs go over to it: threads that meet each other get on only while all of them run.
  */
 static void follow_senior(u64 now)
 {
-	if (senior_tgid && senior_tgid != rotation_state.senior && rotation_armed &&
-	    tw_before(now, armed_until))
+	if (nr_handovers != rotation_state.handovers && rotation_armed && tw_before(now, armed_until))
 		start_timer_for(armed_key, now, 0);
 }
 
@@ -315,17 +329,19 @@ __noinline int sort_queue(s32 queue, bool all)
 	return 0;
 }
 
-/* Puts a CPU's queue in order if another program is senior than when that was done last. */
-static void sort_for_senior(s32 cpu)
+/* Puts a CPU's queue in order if a program became senior since that was done last; false if not. */
+static bool sort_for_senior(s32 cpu)
 {
 	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
-	u32 senior = senior_tgid;
+	u32 handovers = nr_handovers;
 
-	if (!cctx || !senior || cctx->sorted_for == senior)
-		return;
-	cctx->sorted_for = senior;
+	if (!cctx || cctx->sorted_for == handovers)
+		return false;
 	if (is_marked(cpu))
 		sort_queue(cpu, true);
+	/* Only now, or the CPU would not wait for the timer, nor that for the CPU. */
+	cctx->sorted_for = handovers;
+	return true;
 }
 
 /* Looks at a few of the queues that may hold something, once at each. */
@@ -341,34 +357,24 @@ static void look_at_queues(void)
 		if (queue < 0 || queue == first) {
 			/* It has been at all of them. */
 			rotation_state.nr_unaged = 0;
-			rotation_state.nr_quiet = nr_cpus;
+			if (nr_cpus <= TW_ROTATION_CPUS)
+				rotation_state.nr_quiet = nr_cpus;
 			return;
 		}
 		rotation_state.marked = true;
 		rotation_state.nr_quiet++;
 		if (first < 0)
 			first = queue;
-		sort_for_senior(queue);
-		if (rotation_state.nr_unaged) {
-			rotation_state.nr_unaged--;
+		if (!sort_for_senior(queue) && rotation_state.nr_unaged)
 			sort_queue(queue, false);
-		}
+		if (rotation_state.nr_unaged)
+			rotation_state.nr_unaged--;
 		look_at_queue(queue);
 	}
 }
 
-/* Whether another program is senior than at the last look, and not just none. */
-static bool senior_changed(void)
-{
-	u32 senior = senior_tgid;
-	bool changed = senior && rotation_state.senior != senior;
-
-	rotation_state.senior = senior;
-	return changed;
-}
-
-/* Whether a CPU looks at its queue because another program has become senior. */
-__noinline bool follows_senior(s32 cpu)
+/* Whether a CPU looks at its queue because a program has become senior. */
+__noinline bool goes_over(s32 cpu)
 {
 	struct task_struct *running;
 	bool answer;
@@ -383,18 +389,23 @@ __noinline bool follows_senior(s32 cpu)
 }
 
 /*
- * Another program has become senior: CPUs whose queues hold something go over to it at once. Each puts its
- * own queue in order as it looks; when the timer did that for all, a turn began 4 ms late at 20 million
- * instructions a second, one CPU after the other.
+ * If a program has become senior since the last look, CPUs whose queues hold something go over to it at once.
+ * Each puts its own queue in order as it looks; when the timer did that for all before the first was kicked,
+ * a turn began 4.5 ms late at 20 million instructions a second.
  */
-static void go_over(void)
+static bool go_over(void)
 {
+	u32 handovers = nr_handovers;
 	s32 cpu;
 
+	if (rotation_state.handovers == handovers)
+		return false;
+	rotation_state.handovers = handovers;
 	bpf_for(cpu, 0, nr_cpus) {
-		if (follows_senior(cpu))
+		if (goes_over(cpu))
 			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
+	return true;
 }
 
 /* From time to time those that wait for long go forward in all queues, a few at each look. */
@@ -417,14 +428,11 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	/* Who is queued from here on arms the timer again. */
 	rotation_armed = false;
 	rotation_state.now = scx_bpf_now();
-	if (senior_changed()) {
-		go_over();
-		/* CPUs look first, but not again and again where programs follow one another quickly. */
-		if (!rotation_state.went_over) {
-			rotation_state.went_over = true;
-			start_timer(rotation, armed_key, scx_bpf_now(), tunables.rotate_ns);
-			return 0;
-		}
+	/* CPUs look first, but not again and again where programs follow one another quickly. */
+	if (go_over() && !rotation_state.went_over) {
+		rotation_state.went_over = true;
+		start_timer(rotation, armed_key, scx_bpf_now(), tunables.rotate_ns);
+		return 0;
 	}
 	rotation_state.went_over = false;
 	rotation_state.waiting = false;
@@ -436,7 +444,10 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	count_crowd();
 	let_age();
 	look_at_queues();
-	if (rotation_state.queue >= 0) {
+	/* One of those that wait may have become senior. */
+	if (go_over()) {
+		rotation_state.in_ns = tunables.rotate_ns;
+	} else if (rotation_state.queue >= 0) {
 		bpf_rcu_read_lock();
 		rotate_for_first();
 		bpf_rcu_read_unlock();
@@ -462,6 +473,8 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 		start_timer(rotation, rotation_state.queue < 0 ? vtime_now : tw_key(&first, tun()),
 			    scx_bpf_now(), in_ns);
 	}
+	/* Who became senior meanwhile found that the timer did not run. */
+	follow_senior(scx_bpf_now());
 	return 0;
 }
 

@@ -120,7 +120,7 @@ struct cpu_ctx {
 	u32 swaps_with;
 	/* The CPU to whose queue it was sent, plus one (rotation.bpf.h). */
 	u32 sent_to;
-	/* The senior program for which its queue was put in order last (rotation.bpf.h). */
+	/* Up to which hand-over of seniority its queue was put in order (rotation.bpf.h). */
 	u32 sorted_for;
 	/* When its task was last looked at for an exchange with that of another cache. */
 	u64 paired_at;
@@ -183,6 +183,10 @@ static u32 nr_ready_of(u32 tgid)
 u32 senior_tgid;
 u32 senior_lost;
 
+/* How often another program became senior than that which was it last. */
+u32 nr_handovers;
+u32 last_senior_tgid;
+
 /* Whether there are several last-level caches that are told apart, and that of each CPU. */
 const volatile bool has_caches = false;
 const volatile u8 llc_of[TW_MAX_CPUS];
@@ -215,20 +219,24 @@ static void count_ready(const struct task_struct *p, struct task_ctx *tctx)
 	note_ready(p, nr_ready - 1, nr_ready);
 }
 
-static void uncount_ready(const struct task_struct *p, struct task_ctx *tctx)
+/* Whether the parallel phase of its program ends thereby. */
+static bool uncount_ready(const struct task_struct *p, struct task_ctx *tctx)
 {
 	struct tw_group *group = tctx->ready ? group_of(p->tgid) : NULL;
 	u32 nr_ready;
+	bool ended;
 
 	if (!group)
-		return;
+		return false;
 	tctx->ready = false;
 	if (nr_shares)
 		uncount_in_share(&tctx->shared);
 	nr_ready = tw_ready_sub(group);
-	if (tw_phase_ended(nr_ready, tunables.serial_threshold) && senior_tgid == p->tgid)
+	ended = tw_phase_ended(nr_ready, tunables.serial_threshold);
+	if (ended && senior_tgid == p->tgid)
 		senior_tgid = 0;
 	note_ready(p, nr_ready + 1, nr_ready);
+	return ended;
 }
 
 static bool is_counted(const struct task_struct *p)
@@ -363,6 +371,14 @@ static void starve(const struct task_struct *p, struct tw_task *task)
 	}
 }
 
+/* How long ago this was, on a CPU that may have its own clock. */
+static u64 since_ns(u64 then_ns, u64 now)
+{
+	s64 ago_ns = (s64)(now - then_ns);
+
+	return ago_ns > 0 ? (u64)ago_ns : 0;
+}
+
 /* A look at a task. */
 struct look {
 	/* scx_bpf_now(), which is not read again for each thing that is asked. */
@@ -386,7 +402,7 @@ static void find_origin(const struct task_struct *p, const struct task_ctx *tctx
 
 	if (!slept && group->began == tctx->phase)
 		return;
-	ready_ns = look->waking ? 0 : look->now - p->sched_info.last_arrival;
+	ready_ns = look->waking ? 0 : since_ns(p->sched_info.last_arrival, look->now);
 	if (tw_starts_with_phase(group, tctx->phase, ready_ns, look->now, tunables.serial_threshold)) {
 		run->origin = TW_ORIGIN_PHASE;
 		ready_ns = tw_least(ready_ns, tw_phase_age_ns(group, look->now));
@@ -397,14 +413,6 @@ static void find_origin(const struct task_struct *p, const struct task_ctx *tctx
 	}
 	run->since_ns = tw_least(ready_ns, ran_ns);
 	run->before_ns = ran_ns - run->since_ns;
-}
-
-/* How long ago this was, on a CPU that may have its own clock. */
-static u64 since_ns(u64 then_ns, u64 now)
-{
-	s64 ago_ns = (s64)(now - then_ns);
-
-	return ago_ns > 0 ? (u64)ago_ns : 0;
 }
 
 /*
@@ -583,6 +591,9 @@ static void claim_seniority(struct tw_task *task, u32 tgid, struct tw_group *min
 	if (__sync_val_compare_and_swap(&senior_tgid, senior, tgid) == senior) {
 		task->class = TW_CLASS_SENIOR;
 		senior_lost = mine->lost;
+		if (last_senior_tgid != tgid)
+			__sync_fetch_and_add(&nr_handovers, 1);
+		last_senior_tgid = tgid;
 		count_here(TW_STAT_HANDOVERS);
 		note_stat(tgid, TW_PROGRAM_TURNS);
 	}

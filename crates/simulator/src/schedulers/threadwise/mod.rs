@@ -68,12 +68,13 @@ struct Rotation {
     /// CPUs that it may still kick, and whether one of them was sent to the foremost.
     kicks: usize,
     sent: bool,
-    /// When it looks again, whether nobody is due before `LOOK_MOST_NS`, and queues in a row of which that is so.
+    /// When it looks again, whether nobody that it looked at needs it before long, and queues in a row at which that was so and
+    /// no CPU due before `LOOK_MOST_NS`.
     in_ns: Ns,
     quiet: bool,
     nr_quiet: usize,
-    /// The senior program when it looked last, and whether it only had CPUs go over to that then.
-    senior: Option<usize>,
+    /// Up to which hand-over it looked, and whether it only had CPUs go over then.
+    handovers: u32,
     went_over: bool,
     /// In how many those that wait for long have yet to go forward, and when that was begun.
     nr_unaged: usize,
@@ -101,8 +102,8 @@ pub struct Threadwise {
     swaps_with: Vec<Option<CpuIndex>>,
     /// The CPU to whose queue each was sent.
     sent_to: Vec<Option<CpuIndex>>,
-    /// The senior program for which each CPU's queue was put in order last.
-    sorted_for: Vec<Option<usize>>,
+    /// Up to which hand-over of seniority each CPU's queue was put in order.
+    sorted_for: Vec<u32>,
     /// When a parallel task was last seen ready that may run on this CPU only.
     bound_parallel_at: Vec<Cell<Option<Ns>>>,
     /// When a CPU that is not the fastest kept its task last.
@@ -126,6 +127,9 @@ pub struct Threadwise {
     senior: Option<usize>,
     /// What it had lost when it became senior, or the last one.
     senior_lost: u32,
+    /// How often another program became senior than that which was it last.
+    nr_handovers: u32,
+    last_senior: Option<usize>,
     rotation: Rotation,
     crowd: Crowd,
 }
@@ -158,7 +162,7 @@ impl Threadwise {
             called_to: vec![None; nr],
             swaps_with: vec![None; nr],
             sent_to: vec![None; nr],
-            sorted_for: vec![None; nr],
+            sorted_for: vec![0; nr],
             bound_parallel_at: vec![Cell::new(None); nr],
             slower_kept_at: None,
             has_smt,
@@ -174,6 +178,8 @@ impl Threadwise {
             tasks_wait: false,
             senior: None,
             senior_lost: 0,
+            nr_handovers: 0,
+            last_senior: None,
             rotation: Rotation::default(),
             crowd: Crowd::new(),
         }
@@ -340,6 +346,9 @@ impl Threadwise {
         if self.groups[group].claims(first, &self.tun) {
             self.senior = Some(group);
             self.senior_lost = self.groups[group].lost();
+            if self.last_senior.replace(group) != Some(group) {
+                self.nr_handovers += 1;
+            }
             task.class = Class::Senior;
         }
     }
@@ -517,6 +526,7 @@ impl Threadwise {
 
     fn dispatch_idle(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
         if self.marked.has(cpu) {
+            self.sort_for_senior(kernel, cpu);
             if kernel.move_to_local(cpu, self.queues + cpu) {
                 return;
             }
@@ -832,21 +842,22 @@ impl Scheduler for Threadwise {
         self.tasks[task].ready = false;
         let group = kernel.tasks[task].program;
         let nr_ready = self.groups[group].sub();
-        if phase_ended(nr_ready, self.tun.serial_threshold) && self.senior == Some(group) {
-            self.senior = None;
+        if phase_ended(nr_ready, self.tun.serial_threshold) {
+            if self.senior == Some(group) {
+                self.senior = None;
+            }
+            if self.tasks_wait {
+                self.look_soon(kernel);
+            }
         }
     }
 
     fn timer(&mut self, kernel: &mut Kernel) {
         self.rotation.armed = false;
-        let last = std::mem::replace(&mut self.rotation.senior, self.senior);
-        if self.senior.is_some() && self.senior != last {
-            self.go_over(kernel);
-            // CPUs look first, but not again and again where programs follow one another quickly.
-            if !self.rotation.went_over {
-                self.rotation.went_over = true;
-                return self.start_rotation(kernel, self.rotation.armed_key, self.tun.rotate_ns);
-            }
+        // CPUs look first, but not again and again where programs follow one another quickly.
+        if self.go_over(kernel) && !self.rotation.went_over {
+            self.rotation.went_over = true;
+            return self.start_rotation(kernel, self.rotation.armed_key, self.tun.rotate_ns);
         }
         self.rotation.went_over = false;
         self.rotation.waiting = false;
@@ -860,7 +871,10 @@ impl Scheduler for Threadwise {
             self.rotation.nr_unaged = kernel.cpus.len();
         }
         self.look_at_queues(kernel);
-        if let Some((task, queue)) = self.rotation.first {
+        // One of those that wait may have become senior.
+        if self.go_over(kernel) {
+            self.rotation.in_ns = self.tun.rotate_ns;
+        } else if let Some((task, queue)) = self.rotation.first {
             self.rotate_for_first(kernel, &task, queue);
         }
         self.rotation.nr_empty = if self.rotation.waiting {

@@ -38,7 +38,7 @@ impl Threadwise {
         // If it is armed, then for one that goes before this, or not.
         let goes_before = (key.wrapping_sub(armed_key) as i64) < 0;
         let (key, in_ns) = match armed && !goes_before {
-            true => (armed_key, LOOK_MOST_NS),
+            true => (armed_key, self.tun.rotate_ns.max(LOOK_MOST_NS)),
             false => (key, self.tun.rotate_ns),
         };
         if !armed || kernel.now + in_ns < rotation.armed_until {
@@ -46,10 +46,17 @@ impl Threadwise {
         }
     }
 
+    /// Has the timer look before long, if it runs: a parallel phase ended.
+    pub(super) fn look_soon(&mut self, kernel: &mut Kernel) {
+        self.rotation.nr_quiet = 0;
+        if self.rotation.armed && kernel.now + self.tun.rotate_ns < self.rotation.armed_until {
+            self.start_rotation(kernel, self.rotation.armed_key, self.tun.rotate_ns);
+        }
+    }
+
     /// Has the timer look at once if a program has become senior since it looked.
     pub(super) fn follow_senior(&mut self, kernel: &mut Kernel) {
-        if self.senior.is_some()
-            && self.senior != self.rotation.senior
+        if self.nr_handovers != self.rotation.handovers
             && self.rotation.armed
             && kernel.now < self.rotation.armed_until
         {
@@ -101,6 +108,7 @@ impl Threadwise {
 
     pub(super) fn look_at_queue(&mut self, kernel: &mut Kernel, queue: CpuIndex) {
         let Some(first) = self.first_of(kernel, queue) else {
+            self.rotation.quiet = false;
             return;
         };
         let task = self.look_at_waiting(kernel, first, queue);
@@ -141,22 +149,29 @@ impl Threadwise {
         }
     }
 
-    /// Puts a CPU's queue in order if another program is senior than when that was done last.
-    pub(super) fn sort_for_senior(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
-        if self.senior.is_some() && self.sorted_for[cpu] != self.senior {
-            self.sorted_for[cpu] = self.senior;
-            self.sort_queue(kernel, cpu, true);
+    /// Puts a CPU's queue in order if a program became senior since that was done last; false if not.
+    pub(super) fn sort_for_senior(&mut self, kernel: &mut Kernel, cpu: CpuIndex) -> bool {
+        if self.sorted_for[cpu] == self.nr_handovers {
+            return false;
         }
+        self.sorted_for[cpu] = self.nr_handovers;
+        self.sort_queue(kernel, cpu, true);
+        true
     }
 
-    /// CPUs whose queues hold something go over to the program that has become senior.
-    pub(super) fn go_over(&mut self, kernel: &mut Kernel) {
+    /// If a program has become senior since the last look, CPUs whose queues hold something go over to it.
+    pub(super) fn go_over(&mut self, kernel: &mut Kernel) -> bool {
+        if self.rotation.handovers == self.nr_handovers {
+            return false;
+        }
+        self.rotation.handovers = self.nr_handovers;
         for cpu in 0..kernel.cpus.len() {
             let running = kernel.cpus[cpu].running.filter(|_| self.marked.has(cpu));
             if running.is_some_and(|running| follows_senior(self.class_of(kernel, running))) {
                 kernel.kick_preempt(cpu);
             }
         }
+        true
     }
 
     /// Looks at a few of the queues that may hold something, once at each.
@@ -170,17 +185,19 @@ impl Threadwise {
             self.rotation.queue_cursor = next.map_or(self.rotation.queue_cursor, |queue| (queue + 1) % nr);
             let Some(queue) = next.filter(|_| next != first) else {
                 // It has been at all of them.
-                (self.rotation.nr_unaged, self.rotation.nr_quiet) = (0, nr);
+                self.rotation.nr_unaged = 0;
+                if nr <= ROTATION_CPUS {
+                    self.rotation.nr_quiet = nr;
+                }
                 return;
             };
             self.rotation.marked = true;
             self.rotation.nr_quiet += 1;
             first = first.or(Some(queue));
-            self.sort_for_senior(kernel, queue);
-            if self.rotation.nr_unaged > 0 {
-                self.rotation.nr_unaged -= 1;
+            if !self.sort_for_senior(kernel, queue) && self.rotation.nr_unaged > 0 {
                 self.sort_queue(kernel, queue, false);
             }
+            self.rotation.nr_unaged = self.rotation.nr_unaged.saturating_sub(1);
             self.look_at_queue(kernel, queue);
         }
     }
