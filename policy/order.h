@@ -551,10 +551,10 @@ static inline u64 tw_look_in(const struct tw_task *running, const struct tw_task
 }
 
 /*
- * In how long those that wait are looked at again, of whom the first is due in so long, or now and then in a
- * step; nr_quiet queues in a row held nobody who is due soon. Looks take time of the thread under them, for
- * which all others of its program wait at a barrier; where turns last for long they find nothing, and each
- * CPU looks when its slice ends.
+ * In how long those that wait are looked at again, where the first is due in in_ns and so many queues in a
+ * row held nobody who is due in less than TW_LOOK_MOST_NS. A look takes time of the thread under it, for
+ * which all others of its program wait at their next barrier; where turns last for long it finds nothing, and
+ * each CPU looks when its slice ends.
  */
 static inline u64 tw_look_within(u64 in_ns, u32 nr_quiet, u32 nr_queues)
 {

@@ -560,7 +560,7 @@ impl Tunables {
         ffi::tw_native_slice_of(class as u32, self)
     }
 
-    /// How long a task of this weight goes on beside waiting ones, the best of which is due in `due_ns` of its vtime, in
+    /// How long a task of this class and weight goes on beside waiting ones, the best of which is due in `due_ns` of its vtime, in
     /// nanoseconds.
     pub fn slice_beside(&self, class: Class, due_ns: u64, weight: u32) -> u64 {
         ffi::tw_native_slice_beside(class as u32, due_ns, weight, self)

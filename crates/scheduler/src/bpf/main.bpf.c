@@ -301,7 +301,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 /*
  * Of two CPUs' queues, `own` and `other` (or -1), the one whose first task comes first and before prev, or
  * -1; then prev may go on for `due_ns`, if somebody waits there. A task that may run here only has no other
- * chance than this.
+ * chance than this. Inlined always: BPF has no calls with more than five arguments.
  */
 static __always_inline s32 queue_before(struct task_struct *prev, struct tw_task *task, s32 own, s32 other,
 					u64 now, u64 *due_ns)

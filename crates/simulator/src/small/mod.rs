@@ -233,7 +233,7 @@ impl SmallWorld {
         }
     }
 
-    /// No CPU is idle for longer than the slowest look of any scheduler (a tick, or the timer's 4 ms), and what delays
+    /// No CPU is idle for longer than the slowest look of any scheduler (a tick, or the timer's), and what delays
     /// that, or, under the kernel's scheduler, than it takes for two idle CPUs to be asked in vain twice, at ticks; nobody
     /// waits for longer than 300 ms of a long world, and for a turn of each program beside.
     fn checker(&self) -> Checker {
