@@ -54,6 +54,15 @@
 /* Who is owed so many turns of serial tasks does not wait for the end of one. */
 #define TW_TURNS_OWED 2
 
+/* The shortest step of the rotation, 0.125 ms, and what a thread's way to another CPU takes beside the look
+ * that sends it there: 10 us. */
+#define TW_STEP_LEAST_NS (125ULL * 1000)
+#define TW_STEP_MOVE_NS	 (10ULL * 1000)
+
+/* The longest look of the timer that counts, and the oldest phase whose age does: 1 ms and 1 s. */
+#define TW_LOOK_TAKES_MOST_NS (1000ULL * 1000)
+#define TW_STEP_AGE_MOST_NS   (1000ULL * 1000 * 1000)
+
 /* All of a boost (tw_boost_left()). */
 #define TW_BOOST_WHOLE 65536
 
@@ -78,8 +87,9 @@ enum tw_class {
 struct tw_tunables {
 	/* How long a task runs before those who wait are considered. */
 	u64 slice_ns;
-	/* How far a task's vtime may run ahead of that of a waiting one before it yields. Threads of
-	 * a program rotate in these steps, so that they reach their next barrier together. */
+	/* How far a task's vtime may run ahead of that of a waiting one before it yields, at most.
+	 * Threads of a program rotate in steps (tw_step()), so that they reach their next barrier together.
+	 */
 	u64 rotate_ns;
 	/* How far ahead of its vtime a serial task is placed. */
 	u64 serial_boost_ns;
@@ -102,8 +112,9 @@ struct tw_tunables {
 /* A task as the ordering sees it. */
 struct tw_task {
 	u64 vtime;
-	/* How long ago it came to the CPU on which it runs; nothing goes by it while it waits. */
-	u64 here_ns;
+	/* How long ago it came to the CPU on which it runs (tw_here_ns()); nothing goes by it while it waits.
+	 */
+	u32 here_ns;
 	enum tw_class class;
 	/* Tasks that wait in the queue of its CPU. */
 	u32 nr_waiting;
@@ -111,11 +122,19 @@ struct tw_task {
 	u32 boost_left;
 	/* How long it has been waiting, in microseconds (tw_waits_us()); 0 if it runs. */
 	u32 waits_us;
+	/* How far it may run ahead of one that waits before it yields, in nanoseconds (tw_step()). */
+	u32 step_ns;
 };
 
 static inline bool tw_before(u64 a, u64 b)
 {
 	return (s64)(a - b) < 0;
+}
+
+/* What struct tw_task says of so long: a second at most, which is more than any turn. */
+static inline u32 tw_here_ns(u64 ago_ns)
+{
+	return tw_least(ago_ns, 1000ULL * 1000 * 1000);
 }
 
 /* The class of a task whose thread group has so many ready threads, and is the senior one or not. */
@@ -502,6 +521,41 @@ static inline u32 tw_victim_scan(enum tw_class class, u32 nr_cpus)
 	return nr_cpus < TW_VICTIM_SCAN ? nr_cpus : TW_VICTIM_SCAN;
 }
 
+/* What a look of the timer takes on the mean, in nanoseconds, after one that took so long. */
+static inline u64 tw_look_takes(u64 before_ns, u64 took_ns)
+{
+	return (15 * before_ns + tw_least(took_ns, TW_LOOK_TAKES_MOST_NS)) / 16;
+}
+
+/*
+ * How far a task of this class runs ahead of one that waits before it yields, so long after its program's
+ * parallel phase began, where a look takes so long. When a phase ends some of its threads are a step behind,
+ * and the others wait for them: half a step, s / 2, of the phase's length t. Each step costs a look and a
+ * switch of one CPU of n: c / (n s) of all. The sum is least for s * s = 2 c t / n. A switch costs one and a
+ * half looks, n is about 7, and a phase goes on for as long on the mean as it has: s * s = (look + move) * t.
+ * To within a half: the square root is not worth more.
+ */
+static inline u64 tw_step(enum tw_class class, u64 age_ns, u64 look_ns, const struct tw_tunables *tun)
+{
+	u64 square = (look_ns + TW_STEP_MOVE_NS) * tw_least(age_ns, TW_STEP_AGE_MOST_NS);
+	u64 step_ns = 3 * look_ns;
+	u32 i;
+
+	if (class < TW_CLASS_SENIOR)
+		return tun->rotate_ns;
+	if (step_ns < TW_STEP_LEAST_NS)
+		step_ns = TW_STEP_LEAST_NS;
+	for (i = 0; i < 24 && 3 * step_ns * step_ns / 2 < square && step_ns < tun->rotate_ns; i++)
+		step_ns += step_ns / 2;
+	return tw_least(step_ns, tun->rotate_ns);
+}
+
+/* The step between two tasks: the longer one. */
+static inline u32 tw_step_between(const struct tw_task *running, const struct tw_task *waiting)
+{
+	return running->step_ns > waiting->step_ns ? running->step_ns : waiting->step_ns;
+}
+
 static inline bool tw_are_serial(const struct tw_task *task, const struct tw_task *other)
 {
 	return task->class == TW_CLASS_SERIAL && other->class == TW_CLASS_SERIAL;
@@ -531,7 +585,7 @@ static inline u64 tw_turn_left(const struct tw_task *running, const struct tw_ta
 static inline u64 tw_due_in(const struct tw_task *running, const struct tw_task *waiting,
 			    const struct tw_tunables *tun)
 {
-	s64 ahead = tw_ahead(running, waiting, tun), left = (s64)tun->rotate_ns - ahead;
+	s64 ahead = tw_ahead(running, waiting, tun), left = tw_step_between(running, waiting) - ahead;
 	u64 turn_ns = tw_turn_left(running, waiting, ahead, tun), due_ns = left < 0 ? 0 : (u64)left + 1;
 
 	return due_ns > turn_ns ? due_ns : turn_ns;
@@ -545,8 +599,10 @@ static inline u64 tw_look_in(const struct tw_task *running, const struct tw_task
 			     const struct tw_tunables *tun)
 {
 	u64 turn_ns = tw_are_serial(running, waiting) ? tun->serial_turn_ns : 0;
-	u64 step_ns = turn_ns > tun->rotate_ns ? turn_ns : tun->rotate_ns;
+	u64 step_ns = tw_step_between(running, waiting);
 
+	if (step_ns < turn_ns)
+		step_ns = turn_ns;
 	return due_ns > step_ns ? due_ns : step_ns;
 }
 

@@ -87,6 +87,7 @@ mod ffi {
         pub safe fn tw_native_serial_ready(before: u32, ready_ns: u64, in_ns: u64) -> u32;
         pub safe fn tw_native_boost_left(serial_ready: u32, nr_cpus: u32) -> u32;
         pub safe fn tw_native_goes_unboosted(nr_threads: u32, parallel_ago_ns: u64, tun: &Tunables) -> u32;
+        pub safe fn tw_native_here_ns(ago_ns: u64) -> u32;
         pub safe fn tw_native_waits_us(waits_ns: u64) -> u32;
         pub safe fn tw_native_goes_forward(task: &Task, key: u64, queued_key: u64) -> u32;
         pub safe fn tw_native_boost(boost_ns: u64, nr_waiting: u32, left: u32, tun: &Tunables) -> u64;
@@ -104,6 +105,8 @@ mod ffi {
         pub safe fn tw_native_victim_scan(class: u32, nr_cpus: u32) -> u32;
         pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_due_in(running: &Task, waiting: &Task, tun: &Tunables) -> u64;
+        pub safe fn tw_native_look_takes(before_ns: u64, took_ns: u64) -> u64;
+        pub safe fn tw_native_step(class: u32, age_ns: u64, look_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_look_in(running: &Task, waiting: &Task, due_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_follows_senior(running: u32) -> u32;
         pub safe fn tw_native_look_within(in_ns: u64, nr_quiet: u32, nr_queues: u32) -> u64;
@@ -403,8 +406,8 @@ impl TryFrom<u64> for Class {
 pub struct Task {
     /// Weighted run time, in nanoseconds; wraps.
     pub vtime: u64,
-    /// How long ago it came to the CPU on which it runs, in nanoseconds.
-    pub here_ns: u64,
+    /// How long ago it came to the CPU on which it runs, in nanoseconds ([`here_ns`]).
+    pub here_ns: u32,
     /// Its class.
     pub class: Class,
     /// Tasks that wait in the queue of its CPU.
@@ -413,6 +416,8 @@ pub struct Task {
     pub boost_left: u32,
     /// How long it has been waiting, in microseconds ([`waits_us`]); 0 if it runs.
     pub waits_us: u32,
+    /// How far it may run ahead of one that waits before it yields, in nanoseconds ([`Tunables::step`]).
+    pub step_ns: u32,
 }
 
 impl Task {
@@ -571,6 +576,12 @@ impl Tunables {
         ffi::tw_native_due_in(running, waiting, self)
     }
 
+    /// How far, in nanoseconds, a task of this class runs ahead of one that waits before it yields, so long after its program's
+    /// parallel phase began, where a look of the timer takes so long ([`look_takes`]).
+    pub fn step(&self, class: Class, age_ns: u64, look_ns: u64) -> u64 {
+        ffi::tw_native_step(class as u32, age_ns, look_ns, self)
+    }
+
     /// In how many nanoseconds to look again at a running task beside a waiting one that is due in so many.
     pub fn look_in(&self, running: &Task, waiting: &Task, due_ns: u64) -> u64 {
         ffi::tw_native_look_in(running, waiting, due_ns, self)
@@ -637,6 +648,11 @@ pub const LOOK_MOST_NS: u64 = 8_000_000;
 /// The same where all were looked at and nobody was due in that time (`TW_LOOK_QUIET_NS`).
 pub const LOOK_QUIET_NS: u64 = 24_000_000;
 
+/// What a look of the timer takes on the mean, in nanoseconds, after one that took so long.
+pub fn look_takes(before_ns: u64, took_ns: u64) -> u64 {
+    ffi::tw_native_look_takes(before_ns, took_ns)
+}
+
 /// In how many nanoseconds those that wait are looked at again, the first of whom is due in so many, where so many queues in
 /// a row, of so many, held nobody who is due within [`LOOK_MOST_NS`].
 pub fn look_within(in_ns: u64, nr_quiet: u32, nr_queues: u32) -> u64 {
@@ -646,6 +662,11 @@ pub fn look_within(in_ns: u64, nr_quiet: u32, nr_queues: u32) -> u64 {
 /// Whether a CPU on which a task of this class runs looks at its queue at once when another program has become senior.
 pub fn follows_senior(running: Class) -> bool {
     ffi::tw_native_follows_senior(running as u32) != 0
+}
+
+/// What [`Task::here_ns`] says of a task that came to its CPU so many nanoseconds ago: a second at most.
+pub fn here_ns(ago_ns: u64) -> u32 {
+    ffi::tw_native_here_ns(ago_ns)
 }
 
 /// What a [`Task`] says of a wait of so many nanoseconds, in microseconds: an hour at most.

@@ -305,6 +305,11 @@ u32 tw_native_goes_unboosted(u32 nr_threads, u64 parallel_ago_ns, const struct t
 	return tw_goes_unboosted(nr_threads, parallel_ago_ns, tun);
 }
 
+u32 tw_native_here_ns(u64 ago_ns)
+{
+	return tw_here_ns(ago_ns);
+}
+
 u32 tw_native_waits_us(u64 waits_ns)
 {
 	return tw_waits_us(waits_ns);
@@ -356,6 +361,16 @@ u64 tw_native_due_in(const struct tw_task *running, const struct tw_task *waitin
 		     const struct tw_tunables *tun)
 {
 	return tw_due_in(running, waiting, tun);
+}
+
+u64 tw_native_look_takes(u64 before_ns, u64 took_ns)
+{
+	return tw_look_takes(before_ns, took_ns);
+}
+
+u64 tw_native_step(u32 class, u64 age_ns, u64 look_ns, const struct tw_tunables *tun)
+{
+	return tw_step(class, age_ns, look_ns, tun);
 }
 
 u64 tw_native_look_in(const struct tw_task *running, const struct tw_task *waiting, u64 due_ns,

@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 use proptest::prelude::*;
 use threadwise_policy::{
     BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Class, Group, LOOK_MOST_NS, LOOK_QUIET_NS, Mode, Origin,
-    Place, Run, Seat, Spot, Task, Tunables, Waiting, boost_left, fits_llc, follows_senior, is_counted,
-    is_faster, look_within, loss_of_speed, makes_room, phase_began, phase_ended, serial_ready,
-    serial_ready_ns, vtime_charge, vtime_elsewhere, waits_us,
+    Place, Run, Seat, Spot, Task, Tunables, Waiting, boost_left, fits_llc, follows_senior, here_ns,
+    is_counted, is_faster, look_takes, look_within, loss_of_speed, makes_room, phase_began, phase_ended,
+    serial_ready, serial_ready_ns, vtime_charge, vtime_elsewhere, waits_us,
 };
 
 const MS: u64 = 1_000_000;
@@ -30,11 +30,12 @@ fn task(class: Class, vtime: u64) -> Task {
 fn task_among(nr_waiting: u32, class: Class, vtime: u64) -> Task {
     Task {
         vtime,
-        here_ns: 1000 * MS,
+        here_ns: here_ns(u64::MAX),
         class,
         nr_waiting,
         boost_left: BOOST_WHOLE,
         waits_us: 0,
+        step_ns: tunables().rotate_ns as u32,
     }
 }
 
@@ -307,6 +308,64 @@ fn the_cpu_that_a_task_left_is_first_among_equals() {
 }
 
 #[test]
+fn steps_grow_with_the_phase_and_with_what_a_look_takes() {
+    let tun = tunables();
+    let us = |class, age_us: u64, look_us: u64| tun.step(class, age_us * 1000, look_us * 1000) / 1000;
+    let [least, most] = [125, tun.rotate_ns / 1000];
+    for class in [Class::Senior, Class::Parallel] {
+        assert_eq!((us(class, 0, 0), us(class, 10_000_000, 5)), (least, most));
+        // Looks take a third of the time at most, as long as steps may be that long.
+        assert_eq!((us(class, 0, 100), us(class, 0, 5_000)), (300, most));
+        let mut before = 0;
+        for age_us in (0..50).map(|n| n * n * 40) {
+            let step_us = us(class, age_us, 5);
+            assert!(step_us >= before);
+            before = step_us;
+            // Half a step lost at a phase's end, and a look and a move for each.
+            let best = ((15 * age_us) as f64).sqrt();
+            let as_set = [least, most].contains(&step_us);
+            assert!(
+                as_set || (0.8..1.25).contains(&(step_us as f64 / best)),
+                "{step_us} after {age_us}"
+            );
+        }
+    }
+    assert_eq!(us(Class::Serial, 0, 0), most);
+    // Who set a step as short as that has it.
+    let short = Tunables {
+        rotate_ns: 100_000,
+        ..tun
+    };
+    assert_eq!(short.step(Class::Parallel, 10 * MS, 0), 100_000);
+    // Two go by the longer of their steps.
+    let at = |vtime, step_ns| Task {
+        step_ns,
+        ..task(Class::Parallel, vtime)
+    };
+    assert_eq!(tun.due_in(&at(0, 125_000), &at(0, 125_000)), 125_001);
+    assert_eq!(tun.due_in(&at(0, 125_000), &at(0, 300_000)), 300_001);
+    assert_eq!(tun.due_in(&at(125_001, 125_000), &at(0, 125_000)), 0);
+    assert_eq!(tun.look_in(&at(0, 125_000), &at(0, 125_000), 0), 125_000);
+}
+
+#[test]
+fn what_looks_take_is_a_mean() {
+    let after = |looks: &[u64]| looks.iter().fold(0, |mean, &took_ns| look_takes(mean, took_ns));
+    assert!((39_900..=40_000).contains(&after(&[40_000; 150])));
+    // Clocks may advance in steps that are longer than a look.
+    let stepping: Vec<u64> = (0..600)
+        .map(|look| if look % 4 == 0 { 160_000 } else { 0 })
+        .collect();
+    assert!(
+        (30_000..50_000).contains(&after(&stepping)),
+        "{}",
+        after(&stepping)
+    );
+    // One during which a hypervisor stopped the CPU says little.
+    assert_eq!(after(&[0, u64::MAX]), MS / 16);
+}
+
+#[test]
 fn a_serial_task_has_a_turn_beside_other_serial_ones() {
     let tun = tunables();
     let waiting = |class| task(class, 0);
@@ -315,7 +374,9 @@ fn a_serial_task_has_a_turn_beside_other_serial_ones() {
         ..task(class, tunables().rotate_ns + 1)
     };
     let turn = tun.serial_turn_ns;
-    for (here_ns, left) in [(0, turn), (turn - 1, 1), (turn, 0), (u64::MAX, 0)] {
+    for (here_ns, left) in
+        [(0, turn), (turn - 1, 1), (turn, 0), (u64::MAX, 0)].map(|(ago_ns, left)| (here_ns(ago_ns), left))
+    {
         let (running, waiting) = (running(Class::Serial, here_ns), waiting(Class::Serial));
         assert_eq!(tun.due_in(&running, &waiting), left);
         assert_eq!(tun.yields(&running, &waiting), left == 0);

@@ -139,6 +139,8 @@ pub enum Fault {
     Ageless,
     /// The timer that has tasks take turns is lost once
     LostTimer,
+    /// The timer takes the time of some look before for its own
+    OldClock,
     /// That a task has been waiting for long counts for nothing
     Patient,
     /// Statistics of programs that ended are kept

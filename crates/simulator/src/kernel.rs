@@ -609,6 +609,11 @@ impl Kernel {
         self.hook_takes = work(cost).div_ceil(self.cpus[cpu].pace());
     }
 
+    /// What the interrupt's handler that is at work takes.
+    pub(crate) fn hook_takes(&self) -> Ns {
+        self.hook_takes
+    }
+
     pub(crate) fn leave_interrupt(&mut self) {
         self.hook_takes = 0;
     }

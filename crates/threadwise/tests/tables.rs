@@ -116,6 +116,42 @@ fn all_programs() -> String {
     .concat()
 }
 
+/// Pairs whose phases last for 5, 20 and 100 ms on machines of several speeds.
+fn lengths() -> String {
+    let row = |mips: u32, phase_ms: u32| {
+        let options = format!(
+            "--seconds 10 --rounds 2 --mips {mips} --phase-units {}",
+            mips * phase_ms * 5 / 2
+        );
+        let result = kept("pairs", &options);
+        let gains = means(&result, 1, "over_baseline");
+        let [kernel, ours] =
+            [0, 1].map(|scheduler| 100.0 * of_all(&means(&result, scheduler, "share_of_bound")));
+        let fairness = [0, 1].map(|scheduler| of_all(&means(&result, scheduler, "fairness")));
+        if mips == 2_000 {
+            assert!(
+                ours >= 98.0,
+                "{ours} % of the fluid bound with phases of {phase_ms} ms"
+            );
+        }
+        format!(
+            "| {mips} | {phase_ms} ms | {} | {} | {kernel:.1} % | {ours:.1} % | {:.3}, {:.3} |\n",
+            more(of_all(&gains)),
+            more(least(&gains)),
+            fairness[0],
+            fairness[1]
+        )
+    };
+    let rates = [60, 250, 2_000].into_iter();
+    let rows: String = rates
+        .flat_map(|mips| [5, 20, 100].map(|phase_ms| row(mips, phase_ms)))
+        .collect();
+    format!(
+        "| million instructions a second | phases | gain | least | of bound: kernel | threadwise | fairness: kernel, threadwise |\n\
+         |---|---|---|---|---|---|---|\n{rows}"
+    )
+}
+
 /// Who knows how long phases last, and pays nothing.
 fn foresight() -> String {
     let rows = |machine: &str, experiment: &str| {
@@ -237,6 +273,7 @@ fn parts<'a>(document: &'a str, name: &str) -> [&'a str; 3] {
 fn the_simulated_tables_are_what_is_simulated() {
     let tables = [
         ("means", all_programs()),
+        ("lengths", lengths()),
         ("foresight", foresight()),
         ("same-phases", same_phases()),
         ("stages", stages()),

@@ -204,14 +204,12 @@ __noinline int look_at_cgroup(u32 slot, u32 pass)
 }
 
 /* The timer looks: shares are worked out anew if that is due. */
-static void refresh_cgroups(void)
+static void refresh_cgroups(u64 now)
 {
 	u32 pass, slot, nr = nr_cgroup_slots;
-	u64 now;
 
 	if (!cgroups_matter())
 		return;
-	now = scx_bpf_now();
 	if (now - cgroups_refreshed_ns < TW_CGROUP_REFRESH_NS)
 		return;
 	look_elapsed_ns = now - cgroups_refreshed_ns;

@@ -115,6 +115,8 @@ enum tw_fault {
 	TW_FAULT_AGELESS,
 	/* One expiry of the timer is lost, as if it had never been started. */
 	TW_FAULT_LOST_TIMER,
+	/* The clock outside of locks is scx_bpf_now(), which may be old. */
+	TW_FAULT_OLD_CLOCK,
 	/* That a task has been waiting for long counts for nothing. */
 	TW_FAULT_PATIENT,
 };
@@ -125,7 +127,7 @@ enum tw_decision_kind {
 	TW_DECISION_CLASS,
 	/* tw_vtime_advance: vtime, the eight of tw_run, now, class. */
 	TW_DECISION_ADVANCE,
-	/* tw_key: the six of tw_task. */
+	/* tw_key: the seven of tw_task. */
 	TW_DECISION_KEY,
 	/* tw_goes_first: two tasks. */
 	TW_DECISION_GOES_FIRST,
@@ -143,12 +145,14 @@ enum tw_decision_kind {
 	TW_DECISION_UNBOOSTED,
 	/* tw_clock: now, the running task, whether others wait. */
 	TW_DECISION_CLOCK,
+	/* tw_step: class, age of the phase, what a look takes. */
+	TW_DECISION_STEP,
 };
 
 /* What was asked of the policy and what it answered, for a replay through the native build. */
 struct tw_decision {
 	u64 kind;
-	u64 in[12];
+	u64 in[14];
 	u64 out;
 };
 

@@ -292,7 +292,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	key = key_of(&task);
 	scx_bpf_dsq_insert_vtime(p, cpu, tw_slice_of(task.class, tun()), key, enq_flags);
 	mark_queued(cpu);
-	arm_rotation(key, now);
+	arm_rotation(&task, key, now);
 	/* A CPU may have gone idle since select_cpu() looked. The kernel has its own look after this. */
 	if (p->nr_cpus_allowed > 1)
 		kick_idle_for(p);
@@ -388,7 +388,7 @@ static bool steal(struct cpu_ctx *cctx, s32 cpu, bool anywhere)
 static bool dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
 {
 	if (is_marked(cpu)) {
-		sort_for_senior(cpu);
+		sort_for_senior(cpu, scx_bpf_now());
 		if (scx_bpf_dsq_move_to_local(cpu, SCX_ENQ_IMMED))
 			return true;
 		unmark_if_empty(cpu);
@@ -473,7 +473,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
-	sort_for_senior(cpu);
+	sort_for_senior(cpu, now);
 	from = queue_before(prev, &task, cpu, other_queue(cctx, cpu, sent_to), now, &due_ns);
 	follow_senior(now);
 	if (from >= 0 && scx_bpf_dsq_move_to_local(from, SCX_ENQ_IMMED)) {

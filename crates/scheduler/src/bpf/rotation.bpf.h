@@ -11,8 +11,9 @@
 
 #include "crowd.bpf.h"
 
-/* Queues and CPUs that one expiry looks at, at most. */
+/* Queues and CPUs that one expiry looks at, at most, and queues that may turn out to be empty. */
 #define TW_ROTATION_QUEUES 4
+#define TW_ROTATION_MARKS  16
 #define TW_ROTATION_CPUS   16
 
 /* Tasks of each queue that are put in order anew when another program becomes senior, or for those that wait
@@ -44,8 +45,9 @@ static struct {
 	u32 nr_empty;
 	/* Whether anybody waits. */
 	bool waiting;
-	/* Whether any queue's bit was set. */
+	/* Whether any queue's bit was set, and queues that held somebody, of those at which it looked. */
 	bool marked;
+	u32 nr_held;
 	/* The task at which it looks, and whether that may run only on its queue's CPU. */
 	struct tw_task task;
 	bool bound;
@@ -176,6 +178,7 @@ static bool look_at_first(s32 queue)
 		rotation_state.quiet = false;
 		return false;
 	}
+	rotation_state.nr_held++;
 	rotation_state.waiting = tasks_wait = true;
 	rotation_state.task = task;
 	rotation_state.bound = first->nr_cpus_allowed == 1;
@@ -243,9 +246,9 @@ static void start_timer_for(u64 key, u64 now, u64 in_ns)
 }
 
 /* A task is about to be queued under this key: the timer looks after it, if it does not look before. */
-static void arm_rotation(u64 key, u64 now)
+static void arm_rotation(const struct tw_task *task, u64 key, u64 now)
 {
-	u64 in_ns = tunables.rotate_ns;
+	u64 in_ns = task->step_ns;
 
 	rotation_state.nr_empty = 0;
 	rotation_state.nr_quiet = 0;
@@ -278,11 +281,11 @@ static void keep_rotation(u64 now)
  * all others wait. */
 static void look_soon(void)
 {
-	u64 now = scx_bpf_now();
+	u64 now = scx_bpf_now(), in_ns = shortest_step();
 
 	rotation_state.nr_quiet = 0;
-	if (rotation_armed && tw_before(now + tunables.rotate_ns, armed_until))
-		start_timer_for(armed_key, now, tunables.rotate_ns);
+	if (rotation_armed && tw_before(now + in_ns, armed_until))
+		start_timer_for(armed_key, now, in_ns);
 }
 
 /*
@@ -302,11 +305,10 @@ static void follow_senior(u64 now)
  * in vain. Or only those go forward that wait for long. The kernel moves a task under the lock of its CPU's
  * runqueue, so that CPU never finds its queue empty meanwhile (unmark_if_empty()).
  */
-__noinline int sort_queue(s32 queue, bool all)
+__noinline int sort_queue(s32 queue, bool all, u64 now)
 {
 	struct task_struct *p;
 	u32 nr = 0, nr_waiting = nr_waiting_at(queue);
-	u64 now = scx_bpf_now();
 
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, queue, 0) {
@@ -330,7 +332,7 @@ __noinline int sort_queue(s32 queue, bool all)
 }
 
 /* Puts a CPU's queue in order if a program became senior since that was done last; false if not. */
-static bool sort_for_senior(s32 cpu)
+static bool sort_for_senior(s32 cpu, u64 now)
 {
 	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
 	u32 handovers = nr_handovers;
@@ -338,13 +340,16 @@ static bool sort_for_senior(s32 cpu)
 	if (!cctx || cctx->sorted_for == handovers)
 		return false;
 	if (is_marked(cpu))
-		sort_queue(cpu, true);
+		sort_queue(cpu, true, now);
 	/* Only now, or the CPU would not wait for the timer, nor that for the CPU. */
 	cctx->sorted_for = handovers;
 	return true;
 }
 
-/* Looks at a few of the queues that may hold something, once at each. */
+/*
+ * Looks at a few of the queues that may hold something, once at each. Where tasks rotate most marks are over
+ * queues that others emptied: a look that counted those found nobody every other time.
+ */
 static void look_at_queues(void)
 {
 	s32 queue, first = -1;
@@ -352,7 +357,10 @@ static void look_at_queues(void)
 
 	rotation_state.queue = -1;
 	rotation_state.kicks = 0;
-	bpf_for(i, 0, TW_ROTATION_QUEUES) {
+	rotation_state.nr_held = 0;
+	bpf_for(i, 0, TW_ROTATION_MARKS) {
+		if (rotation_state.nr_held >= TW_ROTATION_QUEUES)
+			return;
 		queue = next_queued_cpu(&rotation_state.queue_cursor, -1);
 		if (queue < 0 || queue == first) {
 			/* It has been at all of them. */
@@ -365,12 +373,15 @@ static void look_at_queues(void)
 		rotation_state.nr_quiet++;
 		if (first < 0)
 			first = queue;
-		if (!sort_for_senior(queue) && rotation_state.nr_unaged)
-			sort_queue(queue, false);
+		if (!sort_for_senior(queue, rotation_state.now) && rotation_state.nr_unaged)
+			sort_queue(queue, false, rotation_state.now);
 		if (rotation_state.nr_unaged)
 			rotation_state.nr_unaged--;
 		look_at_queue(queue);
 	}
+	/* There are more. */
+	if (!rotation_state.nr_held)
+		rotation_state.in_ns = shortest_step();
 }
 
 /* Whether a CPU looks at its queue because a program has become senior. */
@@ -419,7 +430,7 @@ static void let_age(void)
 
 static int rotate(void *map, u32 *zero, struct rotation *rotation)
 {
-	u64 in_ns;
+	u64 now, in_ns;
 
 	if (fault == TW_FAULT_LOST_TIMER && attached && !rotation_state.lost) {
 		rotation_state.lost = true;
@@ -427,11 +438,11 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	}
 	/* Who is queued from here on arms the timer again. */
 	rotation_armed = false;
-	rotation_state.now = scx_bpf_now();
+	rotation_state.now = clock_now();
 	/* CPUs look first, but not again and again where programs follow one another quickly. */
 	if (go_over() && !rotation_state.went_over) {
 		rotation_state.went_over = true;
-		start_timer(rotation, armed_key, scx_bpf_now(), tunables.rotate_ns);
+		start_timer(rotation, armed_key, rotation_state.now, shortest_step());
 		return 0;
 	}
 	rotation_state.went_over = false;
@@ -440,13 +451,13 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	rotation_state.sent = false;
 	rotation_state.in_ns = TW_LOOK_QUIET_NS;
 	rotation_state.quiet = true;
-	refresh_cgroups();
-	count_crowd();
+	refresh_cgroups(rotation_state.now);
+	count_crowd(rotation_state.now);
 	let_age();
 	look_at_queues();
 	/* One of those that wait may have become senior. */
 	if (go_over()) {
-		rotation_state.in_ns = tunables.rotate_ns;
+		rotation_state.in_ns = shortest_step();
 	} else if (rotation_state.queue >= 0) {
 		bpf_rcu_read_lock();
 		rotate_for_first();
@@ -465,16 +476,16 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	if (!rotation_state.quiet || rotation_state.in_ns < TW_LOOK_MOST_NS)
 		rotation_state.nr_quiet = 0;
 	in_ns = tw_look_within(rotation_state.in_ns, rotation_state.nr_quiet, nr_cpus);
-	if (in_ns < tunables.rotate_ns)
-		in_ns = tunables.rotate_ns;
+	now = clock_now();
+	look_takes_ns = tw_look_takes(look_takes_ns, since_ns(rotation_state.now, now));
 	if (!rotation_armed) {
 		struct tw_task first = rotation_state.first;
 
-		start_timer(rotation, rotation_state.queue < 0 ? vtime_now : tw_key(&first, tun()),
-			    scx_bpf_now(), in_ns);
+		start_timer(rotation, rotation_state.queue < 0 ? vtime_now : tw_key(&first, tun()), now,
+			    in_ns);
 	}
 	/* Who became senior meanwhile found that the timer did not run. */
-	follow_senior(scx_bpf_now());
+	follow_senior(now);
 	return 0;
 }
 
@@ -485,6 +496,7 @@ static int init_rotation(void)
 
 	if (!rotation)
 		return -ENOENT;
+	clock_now();
 	bpf_timer_init(&rotation->timer, &rotations, CLOCK_MONOTONIC);
 	return bpf_timer_set_callback(&rotation->timer, rotate);
 }

@@ -41,6 +41,7 @@ struct {
 	__uint(max_entries, 4096);
 } decisions SEC(".maps");
 
+#include "clock.bpf.h"
 #include "programs.bpf.h"
 #include "share.bpf.h"
 #include "queues.bpf.h"
@@ -59,7 +60,7 @@ struct {
 /* A task among the arguments of a decision. */
 #define task_in(task)                                                                                        \
 	(task)->vtime, (task)->here_ns, (task)->class, (task)->nr_waiting, (task)->boost_left,               \
-		(task)->waits_us
+		(task)->waits_us, (task)->step_ns
 
 /*
  * The thread groups, indexed by tgid: nothing to allocate, nothing to leak, one bounds check.
@@ -144,6 +145,9 @@ u64 vtime_now;
 /* Whether tasks wait anywhere, as far as is known (rotation.bpf.h). */
 bool tasks_wait;
 
+/* What a look of the timer takes on the mean (rotation.bpf.h). */
+u64 look_takes_ns;
+
 /* What serial tasks leave of boosts (crowd.bpf.h). */
 u32 boost_left = TW_BOOST_WHOLE;
 
@@ -215,7 +219,7 @@ static void count_ready(const struct task_struct *p, struct task_ctx *tctx)
 		count_in_share(&tctx->shared, llc_at(scx_bpf_task_cpu(p)));
 	nr_ready = tw_ready_add(group);
 	if (tw_phase_began(nr_ready, tunables.serial_threshold))
-		tw_phase_begin(group, scx_bpf_now(), vtime_now, senior_lost);
+		tw_phase_begin(group, clock_now(), vtime_now, senior_lost);
 	note_ready(p, nr_ready - 1, nr_ready);
 }
 
@@ -381,7 +385,7 @@ static u64 since_ns(u64 then_ns, u64 now)
 
 /* A look at a task. */
 struct look {
-	/* scx_bpf_now(), which is not read again for each thing that is asked. */
+	/* The clock, which is not read again for each thing that is asked. */
 	u64 now;
 	/* What it ran and the kernel has not accounted for yet. */
 	u64 ahead_ns;
@@ -450,6 +454,26 @@ __noinline bool goes_unboosted(const struct task_struct *p __arg_trusted, u32 cl
 	return answer;
 }
 
+/* How far a task of this class runs ahead of one that waits, so long after its program's phase began. */
+__noinline u32 step_after(u32 class, u64 age_ns)
+{
+	u64 look_ns = look_takes_ns, step_ns = tw_step(class, age_ns, look_ns, tun());
+
+	record(TW_DECISION_STEP, step_ns, class, age_ns, look_ns);
+	return step_ns;
+}
+
+static u32 step_of(enum tw_class class, const struct tw_group *group, u64 now)
+{
+	return step_after(class, group ? tw_phase_age_ns(group, now) : 0);
+}
+
+/* A step at the beginning of a phase. */
+static u32 shortest_step(void)
+{
+	return step_after(TW_CLASS_SENIOR, 0);
+}
+
 /*
  * Not static, or the verifier follows each of its paths with each way that its caller came: enqueue alone
  * took 58,000 instructions in place of 12,000.
@@ -489,9 +513,10 @@ static void look_at(struct task_struct *p, const struct task_ctx *tctx, const st
 	task->nr_waiting = run.nr_waiting;
 	task->boost_left = run.unboosted ? 0 : run.boost_left;
 	task->here_ns = task->class == TW_CLASS_SERIAL && !look->waking ?
-				since_ns(tw_read(&p->sched_info.last_arrival), look->now) :
+				tw_here_ns(since_ns(tw_read(&p->sched_info.last_arrival), look->now)) :
 				0;
 	task->waits_us = 0;
+	task->step_ns = step_of(task->class, group, look->now);
 	task->vtime = advance(vtime, &run, now, task->class);
 	starve(p, task);
 }
@@ -562,8 +587,11 @@ static bool makes_room(const struct tw_task *running, bool running_is_bound, boo
 static void look_at_charged(struct task_struct *p, const struct task_ctx *tctx, u32 nr_waiting, u64 now,
 			    struct tw_task *task)
 {
+	struct tw_group *group = group_of(p->tgid);
+
 	task->vtime = tw_read(&tctx->vtime);
-	task->class = class_of(p);
+	task->class = class_beside(p, group ? tw_read(&group->nr_ready) : 0);
+	task->step_ns = step_of(task->class, group, now);
 	task->nr_waiting = nr_waiting;
 	task->boost_left = goes_unboosted(p, task->class, now) ? 0 : boost_left;
 	task->here_ns = 0;

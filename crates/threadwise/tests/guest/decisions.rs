@@ -33,11 +33,12 @@ fn seniority_is_handed_on_after_a_turn() {
 fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
     let task = |at: usize| Task {
         vtime: input[at],
-        here_ns: input[at + 1],
+        here_ns: input[at + 1] as u32,
         class: Class::try_from(input[at + 2]).unwrap(),
         nr_waiting: input[at + 3] as u32,
         boost_left: input[at + 4] as u32,
         waits_us: input[at + 5] as u32,
+        step_ns: input[at + 6] as u32,
     };
     match function {
         "tw_class_of" => tunables.class_of(input[0] as u32, input[1] != 0, input[2] != 0) as u64,
@@ -56,17 +57,18 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
             tunables.vtime_advance(input[0], &run, input[9], class)
         }
         "tw_key" => tunables.key(&task(0)),
-        "tw_goes_first" => u64::from(tunables.goes_first(&task(0), &task(6))),
-        "tw_preempts" => u64::from(tunables.preempts(&task(0), &task(6))),
-        "tw_due_in" => tunables.due_in(&task(0), &task(6)),
+        "tw_goes_first" => u64::from(tunables.goes_first(&task(0), &task(7))),
+        "tw_preempts" => u64::from(tunables.preempts(&task(0), &task(7))),
+        "tw_due_in" => tunables.due_in(&task(0), &task(7)),
         "tw_slice_beside" => {
             let class = Class::try_from(input[0]).unwrap();
             tunables.slice_beside(class, input[1], input[2] as u32)
         }
-        "tw_vtime_elsewhere" => vtime_elsewhere(&task(0), &task(6)),
-        "tw_makes_room" => u64::from(makes_room(&task(0), input[6] != 0, input[7] != 0)),
+        "tw_vtime_elsewhere" => vtime_elsewhere(&task(0), &task(7)),
+        "tw_makes_room" => u64::from(makes_room(&task(0), input[7] != 0, input[8] != 0)),
         "tw_goes_unboosted" => u64::from(tunables.goes_unboosted(input[0] as u32, input[1])),
-        "tw_clock" => tunables.clock(input[0], &task(1), input[7] != 0),
+        "tw_clock" => tunables.clock(input[0], &task(1), input[8] != 0),
+        "tw_step" => tunables.step(Class::try_from(input[0]).unwrap(), input[1], input[2]),
         other => panic!("{other} is no function of the policy"),
     }
 }
@@ -125,7 +127,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         answers.insert(answer);
     }
     // The comparison means something only if every function was asked, and answered this and that.
-    assert_eq!(seen.len(), 11, "{seen:?}");
+    assert_eq!(seen.len(), 12, "{seen:?}");
     for (function, (count, answers)) in &seen {
         assert!(
             *count >= 50 && answers.len() >= 2,
@@ -143,7 +145,6 @@ fn the_kernel_and_the_native_build_decide_alike() {
         rotate_ns: tunables.rotate_ns + 1,
         ..tunables
     };
-    let parallel = [0, 0, 3, 0, u64::from(BOOST_WHOLE), 0];
-    let due_in = |tunables| replay(tunables, "tw_due_in", &[parallel, parallel].concat());
-    assert_ne!(due_in(&other), due_in(&tunables));
+    let step = |tunables| replay(tunables, "tw_step", &[Class::Serial as u64, 0, 0]);
+    assert_ne!(step(&other), step(&tunables));
 }

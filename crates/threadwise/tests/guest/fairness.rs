@@ -3,6 +3,7 @@
 
 use threadwise_lab::exec::Done;
 
+use super::laboratory::Experiment;
 use super::{exec, job, measured, measured_by, number_after, reported, run, stdout};
 
 /// What a serial program does that may run on CPU 3 only, and one that may run anywhere, while two parallel programs and
@@ -396,6 +397,26 @@ fn a_timer_that_is_lost_is_started_again() {
         sound > 100 && lost > sound / 2,
         "{sound}, and {lost} after one was lost"
     );
+}
+
+#[test]
+fn the_timer_s_clock_goes_on_between_switches() {
+    // Eight threads share seven CPUs, in phases of 5 ms. Outside of the kernel's locks scx_bpf_now() may be as old as the last
+    // switch or tick of a CPU, and for a timer that goes by that no time goes by: a tenth less is done.
+    let experiment = Experiment::new(
+        "name = 'short'\ndescription = 'd'\nmachine = 'smp-8'\nmips = 250\nseconds = 0.7\nrounds = 3\nruns = [['parallel', 'serial']]\n\
+         [[scheduler]]\nname = 'old'\ncommand = ['scx_threadwise', '--inject-fault', 'old-clock']\n\
+         [[scheduler]]\nname = 'ours'\ncommand = ['scx_threadwise']\n\
+         [[program]]\nname = 'parallel'\nsynthetic = { ratio = 'inf:1', phase_units = 3125 }\n\
+         [[program]]\nname = 'serial'\nsynthetic = { ratio = '1:inf', phase_units = 3125 }\n",
+    );
+    let done = experiment.measured_at(&|| String::from("250"), &[]);
+    let [old, ours] = [0, 1].map(|scheduler| {
+        done["runs"][0]["schedulers"][scheduler]["total"]["mean"]
+            .as_f64()
+            .unwrap()
+    });
+    assert!(ours > 1.05 * old, "{ours} units/s, and {old} if the clock is old");
 }
 
 #[test]

@@ -148,13 +148,14 @@ impl Threadwise {
         let queue = self.alternating.queues + slot;
         while let Some(task) = kernel.peek(queue) {
             let cpu = kernel.tasks[task].cpu;
-            let key = self.tun.key(&Task {
+            let found = Task {
                 waits_us: 0,
                 ..self.look_at_charged(kernel, task, cpu)
-            });
+            };
+            let key = self.tun.key(&found);
             kernel.move_to_queue(task, self.queues + cpu, self.tun.slice_ns, key);
             self.marked.add(cpu);
-            self.arm_rotation(kernel, key);
+            self.arm_rotation(kernel, key, found.step_ns);
             Self::kick_idle_for(kernel, task);
         }
     }

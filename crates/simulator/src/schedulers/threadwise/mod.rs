@@ -16,8 +16,9 @@ use std::cell::Cell;
 
 use threadwise_policy::{
     AlternateBy, CAPACITY_ONE, Class, Group, LOOK_MOST_NS, LOOK_QUIET_NS, Mode, Need, ORDER_NS, Origin,
-    PairingBy, Rest, Run, Seat, Task, Tunables, Waiting, faster_than_slowest, look_within, loss_of_speed,
-    makes_room, may_preempt, phase_began, phase_ended, victim_scan, vtime_elsewhere, waits_us,
+    PairingBy, Rest, Run, Seat, Task, Tunables, Waiting, faster_than_slowest, here_ns, look_takes,
+    look_within, loss_of_speed, makes_room, may_preempt, phase_began, phase_ended, victim_scan,
+    vtime_elsewhere, waits_us,
 };
 
 use self::alternation::Alternating;
@@ -63,6 +64,8 @@ struct Rotation {
     queue_cursor: usize,
     cpu_cursor: usize,
     nr_empty: usize,
+    /// Queues that held somebody, of those at which it looked.
+    nr_held: usize,
     waiting: bool,
     marked: bool,
     /// CPUs that it may still kick, and whether one of them was sent to the foremost.
@@ -78,6 +81,8 @@ struct Rotation {
     went_over: bool,
     /// In how many those that wait for long have yet to go forward, and when that was begun.
     nr_unaged: usize,
+    /// What a look takes.
+    look_ns: Ns,
     aged_at: Ns,
     /// The foremost of those that may run elsewhere, and its queue.
     first: Option<(Task, CpuIndex)>,
@@ -286,12 +291,28 @@ impl Threadwise {
         let is_here = class == Class::Serial && !waking;
         Task {
             vtime: self.tun.vtime_advance(vtime, &run, self.vtime_now, class),
-            here_ns: if is_here { kernel.now - state.arrived } else { 0 },
+            here_ns: if is_here {
+                here_ns(kernel.now - state.arrived)
+            } else {
+                0
+            },
             class,
             nr_waiting: run.nr_waiting,
             boost_left: if run.unboosted == 0 { run.boost_left } else { 0 },
             waits_us: 0,
+            step_ns: self.step(kernel, task, class),
         }
+    }
+
+    /// A step at the beginning of a phase.
+    fn shortest_step(&self) -> Ns {
+        self.tun.step(Class::Senior, 0, self.rotation.look_ns)
+    }
+
+    /// How far a task of this class may run ahead of one that waits before it yields.
+    fn step(&self, kernel: &Kernel, task: TaskIndex, class: Class) -> u32 {
+        let age_ns = self.groups[kernel.tasks[task].program].age_ns(kernel.now);
+        self.tun.step(class, age_ns, self.rotation.look_ns) as u32
     }
 
     /// A task that runs on or waits for this CPU, with its vtime as last charged.
@@ -310,6 +331,7 @@ impl Threadwise {
                 Place::Queue(_) => waits_us(kernel.now - kernel.tasks[task].waits_since),
                 _ => 0,
             },
+            step_ns: self.step(kernel, task, class),
         }
     }
 
@@ -748,7 +770,7 @@ impl Scheduler for Threadwise {
         let key = self.tun.key(&task);
         kernel.insert_queue(index, self.queues + cpu, self.tun.slice_of(task.class), key);
         self.marked.add(cpu);
-        self.arm_rotation(kernel, key);
+        self.arm_rotation(kernel, key, task.step_ns);
         if !is_bound {
             Self::kick_idle_for(kernel, index);
         }
@@ -857,7 +879,7 @@ impl Scheduler for Threadwise {
         // CPUs look first, but not again and again where programs follow one another quickly.
         if self.go_over(kernel) && !self.rotation.went_over {
             self.rotation.went_over = true;
-            return self.start_rotation(kernel, self.rotation.armed_key, self.tun.rotate_ns);
+            return self.start_rotation(kernel, self.rotation.armed_key, self.shortest_step());
         }
         self.rotation.went_over = false;
         self.rotation.waiting = false;
@@ -870,10 +892,11 @@ impl Scheduler for Threadwise {
             self.rotation.aged_at = kernel.now;
             self.rotation.nr_unaged = kernel.cpus.len();
         }
+        self.rotation.look_ns = look_takes(self.rotation.look_ns, kernel.hook_takes());
         self.look_at_queues(kernel);
         // One of those that wait may have become senior.
         if self.go_over(kernel) {
-            self.rotation.in_ns = self.tun.rotate_ns;
+            self.rotation.in_ns = self.shortest_step();
         } else if let Some((task, queue)) = self.rotation.first {
             self.rotate_for_first(kernel, &task, queue);
         }
@@ -897,7 +920,7 @@ impl Scheduler for Threadwise {
                 .rotation
                 .first
                 .map_or(self.vtime_now, |(task, _)| self.tun.key(&task));
-            self.start_rotation(kernel, key, in_ns.max(self.tun.rotate_ns));
+            self.start_rotation(kernel, key, in_ns);
         }
     }
 }

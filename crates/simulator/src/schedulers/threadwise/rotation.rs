@@ -10,6 +10,8 @@ use crate::queue::key_at;
 
 /// Queues and CPUs at which one expiry of the timer looks (`TW_ROTATION_QUEUES`, `TW_ROTATION_CPUS`).
 pub(super) const ROTATION_QUEUES: usize = 4;
+/// Queues that may turn out to be empty (`TW_ROTATION_MARKS`).
+const ROTATION_MARKS: usize = 16;
 const ROTATION_CPUS: usize = 16;
 /// Tasks of each queue that are put in order anew (`TW_ROTATION_SORTED`).
 const ROTATION_SORTED: usize = 16;
@@ -30,7 +32,8 @@ impl Threadwise {
         kernel.start_timer(in_ns);
     }
 
-    pub(super) fn arm_rotation(&mut self, kernel: &mut Kernel, key: u64) {
+    /// `arm_rotation()`, for a task of this step.
+    pub(super) fn arm_rotation(&mut self, kernel: &mut Kernel, key: u64, step_ns: u32) {
         let rotation = &mut self.rotation;
         (rotation.nr_empty, rotation.nr_quiet) = (0, 0);
         self.tasks_wait = true;
@@ -38,8 +41,8 @@ impl Threadwise {
         // If it is armed, then for one that goes before this, or not.
         let goes_before = (key.wrapping_sub(armed_key) as i64) < 0;
         let (key, in_ns) = match armed && !goes_before {
-            true => (armed_key, self.tun.rotate_ns.max(LOOK_MOST_NS)),
-            false => (key, self.tun.rotate_ns),
+            true => (armed_key, LOOK_MOST_NS.max(step_ns.into())),
+            false => (key, step_ns.into()),
         };
         if !armed || kernel.now + in_ns < rotation.armed_until {
             self.start_rotation(kernel, key, in_ns);
@@ -49,8 +52,9 @@ impl Threadwise {
     /// Has the timer look before long, if it runs: a parallel phase ended.
     pub(super) fn look_soon(&mut self, kernel: &mut Kernel) {
         self.rotation.nr_quiet = 0;
-        if self.rotation.armed && kernel.now + self.tun.rotate_ns < self.rotation.armed_until {
-            self.start_rotation(kernel, self.rotation.armed_key, self.tun.rotate_ns);
+        let in_ns = self.shortest_step();
+        if self.rotation.armed && kernel.now + in_ns < self.rotation.armed_until {
+            self.start_rotation(kernel, self.rotation.armed_key, in_ns);
         }
     }
 
@@ -111,6 +115,7 @@ impl Threadwise {
             self.rotation.quiet = false;
             return;
         };
+        self.rotation.nr_held += 1;
         let task = self.look_at_waiting(kernel, first, queue);
         self.rotation.waiting = true;
         self.tasks_wait = true;
@@ -180,7 +185,11 @@ impl Threadwise {
         let mut first = None;
         self.rotation.first = None;
         self.rotation.kicks = 0;
-        for _ in 0..ROTATION_QUEUES {
+        self.rotation.nr_held = 0;
+        for _ in 0..ROTATION_MARKS {
+            if self.rotation.nr_held >= ROTATION_QUEUES {
+                return;
+            }
             let next = self.marked.next(self.rotation.queue_cursor, None);
             self.rotation.queue_cursor = next.map_or(self.rotation.queue_cursor, |queue| (queue + 1) % nr);
             let Some(queue) = next.filter(|_| next != first) else {
@@ -199,6 +208,10 @@ impl Threadwise {
             }
             self.rotation.nr_unaged = self.rotation.nr_unaged.saturating_sub(1);
             self.look_at_queue(kernel, queue);
+        }
+        // There are more.
+        if self.rotation.nr_held == 0 {
+            self.rotation.in_ns = self.shortest_step();
         }
     }
 
