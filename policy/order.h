@@ -531,9 +531,10 @@ static inline u64 tw_look_takes(u64 before_ns, u64 took_ns)
  * How far a task of this class runs ahead of one that waits before it yields, so long after its program's
  * parallel phase began, where a look takes so long. When a phase ends some of its threads are a step behind,
  * and the others wait for them: half a step, s / 2, of the phase's length t. Each step costs a look and a
- * switch of one CPU of n: c / (n s) of all. The sum is least for s * s = 2 c t / n. A switch costs one and a
- * half looks, n is about 7, and a phase goes on for as long on the mean as it has: s * s = (look + move) * t.
- * To within a half: the square root is not worth more.
+ * switch of one CPU of n: c / (n s) of all. The sum is least for s * s = 2 c t / n. With a switch of one and
+ * a half looks, n of about 7, and a phase that goes on for as long again on the mean as it has, that is
+ * between one and one and a half looks times its age: s * s = (look + move) * t. To within a quarter: the
+ * root is not worth more.
  */
 static inline u64 tw_step(enum tw_class class, u64 age_ns, u64 look_ns, const struct tw_tunables *tun)
 {
@@ -618,9 +619,9 @@ static inline u64 tw_look_within(u64 in_ns, u32 nr_quiet, u32 nr_queues)
 }
 
 /*
- * The vtime of a task that waits behind another last-level cache, for CPUs of this one to go by: a step of
- * the rotation later. To go there it has to fill that cache first, and two tasks that are hardly apart would
- * be exchanged again and again.
+ * The vtime of a task that waits behind another last-level cache, for CPUs of this one to go by: the
+ * longest step of the rotation later. To go there it has to fill that cache first, and two tasks that are
+ * hardly apart would be exchanged again and again.
  */
 static inline u64 tw_vtime_across(u64 vtime, const struct tw_tunables *tun)
 {

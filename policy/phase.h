@@ -91,13 +91,13 @@ static inline void tw_phase_begin(struct tw_group *group, u64 now_ns, u64 vtime_
 	group->began = tw_stamp(now_ns);
 }
 
-/* How long the parallel phase has gone on, less than 65.536 us rounded off. */
+/* How long the parallel phase has gone on, less than 65.536 us rounded off, and after 78 hours from 0 on. */
 static inline u64 tw_phase_age_ns(const struct tw_group *group, u64 now_ns)
 {
-	s32 age = (s32)(tw_stamp(now_ns) - group->began);
+	u32 age = tw_stamp(now_ns) - group->began;
 
-	/* Another CPU's clock may be behind. */
-	return age < 0 ? 0 : (u64)age << 16;
+	/* Another CPU's clock may be behind; some phases last for days. */
+	return age > 0U - tw_stamp(TW_ABSENT_NS) ? 0 : (u64)age << 16;
 }
 
 /*

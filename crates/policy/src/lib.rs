@@ -105,6 +105,7 @@ mod ffi {
         pub safe fn tw_native_victim_scan(class: u32, nr_cpus: u32) -> u32;
         pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_due_in(running: &Task, waiting: &Task, tun: &Tunables) -> u64;
+        pub safe fn tw_native_clock_ahead(before_ns: i64, since_ns: i64, read_ns: i64) -> i64;
         pub safe fn tw_native_look_takes(before_ns: u64, took_ns: u64) -> u64;
         pub safe fn tw_native_step(class: u32, age_ns: u64, look_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_look_in(running: &Task, waiting: &Task, due_ns: u64, tun: &Tunables) -> u64;
@@ -647,6 +648,11 @@ pub const LOOK_MOST_NS: u64 = 8_000_000;
 
 /// The same where all were looked at and nobody was due in that time (`TW_LOOK_QUIET_NS`).
 pub const LOOK_QUIET_NS: u64 = 24_000_000;
+
+/// By how much a clock that is read late at times is ahead of another, in nanoseconds: as read now, or as before, so long ago.
+pub fn clock_ahead(before_ns: i64, since_ns: i64, read_ns: i64) -> i64 {
+    ffi::tw_native_clock_ahead(before_ns, since_ns, read_ns)
+}
 
 /// What a look of the timer takes on the mean, in nanoseconds, after one that took so long.
 pub fn look_takes(before_ns: u64, took_ns: u64) -> u64 {

@@ -2,6 +2,7 @@
 /* The policy's functions as symbols. They are static inline in their headers, for BPF's sake. */
 #include "../../../policy/alternation.h"
 #include "../../../policy/cgroup.h"
+#include "../../../policy/clock.h"
 #include "../../../policy/order.h"
 #include "../../../policy/pairing.h"
 #include "../../../policy/seniority.h"
@@ -361,6 +362,11 @@ u64 tw_native_due_in(const struct tw_task *running, const struct tw_task *waitin
 		     const struct tw_tunables *tun)
 {
 	return tw_due_in(running, waiting, tun);
+}
+
+s64 tw_native_clock_ahead(s64 before_ns, s64 since_ns, s64 read_ns)
+{
+	return tw_clock_ahead(before_ns, since_ns, read_ns);
 }
 
 u64 tw_native_look_takes(u64 before_ns, u64 took_ns)

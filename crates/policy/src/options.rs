@@ -17,8 +17,8 @@ pub struct TunableOptions {
     #[arg(short, long, default_value_t = USUAL.slice_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(100..=1_000_000))]
     pub slice_us: u64,
 
-    /// How far a task runs ahead of a waiting one before it yields, and how often that is looked at, at most, in microseconds;
-    /// serial ones have turns beside each other (--serial-turn-us)
+    /// How far a task runs ahead of a waiting one before it yields, at most, in microseconds. Threads of a parallel phase begin with
+    /// 125, or three looks if that is more, which grow with its age; serial ones have turns beside each other (--serial-turn-us)
     #[arg(long, default_value_t = USUAL.rotate_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(100..=1_000_000))]
     pub rotate_us: u64,
 

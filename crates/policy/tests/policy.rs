@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 use proptest::prelude::*;
 use threadwise_policy::{
     BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Class, Group, LOOK_MOST_NS, LOOK_QUIET_NS, Mode, Origin,
-    Place, Run, Seat, Spot, Task, Tunables, Waiting, boost_left, fits_llc, follows_senior, here_ns,
-    is_counted, is_faster, look_takes, look_within, loss_of_speed, makes_room, phase_began, phase_ended,
-    serial_ready, serial_ready_ns, vtime_charge, vtime_elsewhere, waits_us,
+    Place, Run, Seat, Spot, Task, Tunables, Waiting, boost_left, clock_ahead, fits_llc, follows_senior,
+    here_ns, is_counted, is_faster, look_takes, look_within, loss_of_speed, makes_room, phase_began,
+    phase_ended, serial_ready, serial_ready_ns, vtime_charge, vtime_elsewhere, waits_us,
 };
 
 const MS: u64 = 1_000_000;
@@ -337,6 +337,14 @@ fn steps_grow_with_the_phase_and_with_what_a_look_takes() {
         ..tun
     };
     assert_eq!(short.step(Class::Parallel, 10 * MS, 0), 100_000);
+    // The largest there are.
+    let long = Tunables {
+        rotate_ns: 1_000 * MS,
+        ..tun
+    };
+    assert!((25 * MS..50 * MS).contains(&long.step(Class::Parallel, u64::MAX, MS)));
+    assert_eq!(tun.step(Class::Parallel, u64::MAX, MS), tun.rotate_ns);
+    assert!(us(Class::Parallel, 2_000, 5) > least);
     // Two go by the longer of their steps.
     let at = |vtime, step_ns| Task {
         step_ns,
@@ -346,6 +354,43 @@ fn steps_grow_with_the_phase_and_with_what_a_look_takes() {
     assert_eq!(tun.due_in(&at(0, 125_000), &at(0, 300_000)), 300_001);
     assert_eq!(tun.due_in(&at(125_001, 125_000), &at(0, 125_000)), 0);
     assert_eq!(tun.look_in(&at(0, 125_000), &at(0, 125_000), 0), 125_000);
+}
+
+#[test]
+fn an_old_reading_of_a_clock_is_noticed() {
+    let second = 1_000_000_000;
+    // Ahead by 7 ms, read 3 ms late, a millisecond after it was not.
+    assert_eq!(
+        clock_ahead(7_000_000, 1_000_000, 4_000_000),
+        7_000_000 - 1_000_000 / 64
+    );
+    assert_eq!(clock_ahead(7_000_000, 1_000_000, 7_000_100), 7_000_100);
+    // Another CPU read it since.
+    assert_eq!(clock_ahead(7_000_000, -50, 4_000_000), 7_000_000);
+    // Read late for long, it is behind by a 64th of that time.
+    let mut ahead = 0;
+    for late in 1..=1_000 {
+        ahead = clock_ahead(ahead, 4_000, -4_000 * late);
+    }
+    assert_eq!(ahead, -62_000);
+    // Set back.
+    assert_eq!(clock_ahead(0, 0, -2 * second), -2 * second);
+}
+
+#[test]
+fn a_phase_may_last_for_days() {
+    let group = Group::default();
+    for _ in 0..3 {
+        group.add();
+    }
+    let (began, hour) = (5_000 * MS, 3_600_000 * MS);
+    group.begin(began, 0, 0);
+    for hours in [1, 30, 45, 78] {
+        let age = group.age_ns(began + hours * hour);
+        assert!((hours * hour).abs_diff(age) < MS, "{hours} h: {age}");
+    }
+    // Another CPU's clock is behind.
+    assert_eq!(group.age_ns(began - 10 * MS), 0);
 }
 
 #[test]

@@ -139,7 +139,7 @@ pub enum Fault {
     Ageless,
     /// The timer that has tasks take turns is lost once
     LostTimer,
-    /// The timer takes the time of some look before for its own
+    /// The time at which a runqueue was locked last is taken for now
     OldClock,
     /// That a task has been waiting for long counts for nothing
     Patient,

@@ -27,7 +27,7 @@ impl Recorder {
         let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
         let mut file = LineWriter::new(file);
         let settings = json!({
-            "schema": "threadwise.decisions/1",
+            "schema": "threadwise.decisions/2",
             "slice_ns": tunables.slice_ns,
             "rotate_ns": tunables.rotate_ns,
             "serial_boost_ns": tunables.serial_boost_ns,

@@ -28,7 +28,7 @@ pub struct Costs {
     pub tick_ns: Ns,
     /// What kernel threads do on each CPU that is busy, once a second, one CPU after the other.
     pub background_ns: Ns,
-    /// An expiry of the scheduler's timer.
+    /// An expiry of the scheduler's timer, however many queues it looks at.
     pub timer_ns: Ns,
     /// From the request to another CPU that is idle to look for something to run until it does; not scaled.
     pub kick_ns: Ns,

@@ -726,7 +726,7 @@ fn our_scheduler_is_simulated_with_its_own_options() {
     let path = folder.path().join("e.toml");
     let body = "name = 'e'\ndescription = 'd'\nmachine = 'smp-8'\nmips = 1000\nrounds = 2\nseconds = 4.0\n\
                 [[scheduler]]\nname = 'usual'\ncommand = ['scx_threadwise']\n\
-                [[scheduler]]\nname = 'slow'\ncommand = ['scx_threadwise', '--rotate-us', '50000', '--slice-us', '50000']\n\
+                [[scheduler]]\nname = 'slow'\ncommand = ['scx_threadwise', '--serial-threshold', '64', '--serial-turn-us', '20000', '--slice-us', '50000']\n\
                 [[program]]\nname = 'A'\nsynthetic = { ratio = 'inf:1', phase_units = 50000, threads = 10 }\n";
     std::fs::write(&path, body).unwrap();
     let output = threadwise(&[

@@ -258,7 +258,7 @@ __noinline int kick_if_held(s32 cpu)
  */
 __noinline int release_held(s32 slot)
 {
-	u64 queue = TW_HELD_QUEUE + (slot & (TW_ALTERNATION_PROGRAMS - 1)), now = scx_bpf_now();
+	u64 queue = TW_HELD_QUEUE + (slot & (TW_ALTERNATION_PROGRAMS - 1)), now = clock_now();
 	struct task_struct *p;
 
 	if (scx_bpf_dsq_nr_queued(queue) <= 0)
@@ -295,7 +295,7 @@ static void pass_time(void)
 	struct tw_alternation_look *look = &alternating.look;
 	u32 nr_trials = state->nr_trials;
 
-	look->now_ns = scx_bpf_now();
+	look->now_ns = clock_now();
 	look_at_programs(look);
 	if (alternate == TW_ALTERNATE_RESIDENT) {
 		bool exceed = tw_exceed_cache(alternating.resident, look->members, llc_bytes,

@@ -210,7 +210,7 @@ static void refresh_cgroups(u64 now)
 
 	if (!cgroups_matter())
 		return;
-	if (now - cgroups_refreshed_ns < TW_CGROUP_REFRESH_NS)
+	if ((s64)(now - cgroups_refreshed_ns) < (s64)TW_CGROUP_REFRESH_NS)
 		return;
 	look_elapsed_ns = now - cgroups_refreshed_ns;
 	look_total_256 = 0;

@@ -31,7 +31,7 @@ static u64 all_serial_ns(void)
 /* Counts them, unless it did a moment ago. The timer alone does. */
 __noinline int count_crowd(u64 now)
 {
-	u64 in_ns = now - serial_counted_at, ready_ns;
+	u64 in_ns = since_ns(serial_counted_at, now), ready_ns;
 	const struct cpumask *online;
 
 	if (in_ns < TW_CROWD_PERIOD_NS || fault == TW_FAULT_AGELESS)

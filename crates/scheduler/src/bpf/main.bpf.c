@@ -16,6 +16,7 @@
 #include <scx/common.bpf.h>
 #include "intf.h"
 #include "../../../../policy/alternation.h"
+#include "../../../../policy/clock.h"
 #include "../../../../policy/order.h"
 #include "../../../../policy/seniority.h"
 #include "../../../../policy/pairing.h"
@@ -141,7 +142,7 @@ __noinline bool may_take(s32 cpu, u32 class, u32 wakes, u32 tgid, u32 nr_threads
 static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool wakes, s32 prev_cpu)
 {
 	u32 i, nr = tw_victim_scan(task->class, p->nr_cpus_allowed > 1 && may_move(p) ? nr_cpus : 1);
-	u64 now = scx_bpf_now();
+	u64 now = clock_now();
 	s32 bound = -1;
 
 	bpf_for(i, 0, nr) {
@@ -242,7 +243,8 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	if (fault == TW_FAULT_ERROR && attached)
 		scx_bpf_error("injected fault");
 
-	now = scx_bpf_now();
+	/* From another CPU, whose clock it would be. */
+	now = cpu == (s32)bpf_get_smp_processor_id() ? scx_bpf_now() : clock_now();
 	charge(p, tctx, wakes, now, &task);
 
 	if (task.class == TW_CLASS_KERNEL && fault != TW_FAULT_STALL && fault != TW_FAULT_DEMOTE) {

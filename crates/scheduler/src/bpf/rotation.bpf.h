@@ -358,7 +358,8 @@ static void look_at_queues(void)
 	rotation_state.queue = -1;
 	rotation_state.kicks = 0;
 	rotation_state.nr_held = 0;
-	bpf_for(i, 0, TW_ROTATION_MARKS) {
+	/* Once more, to see that it has been at all of them. */
+	bpf_for(i, 0, TW_ROTATION_MARKS + 1) {
 		if (rotation_state.nr_held >= TW_ROTATION_QUEUES)
 			return;
 		queue = next_queued_cpu(&rotation_state.queue_cursor, -1);
@@ -430,7 +431,7 @@ static void let_age(void)
 
 static int rotate(void *map, u32 *zero, struct rotation *rotation)
 {
-	u64 now, in_ns;
+	u64 now, in_ns, began = bpf_ktime_get_ns();
 
 	if (fault == TW_FAULT_LOST_TIMER && attached && !rotation_state.lost) {
 		rotation_state.lost = true;
@@ -468,7 +469,7 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	 * than it looked at. But bits over empty queues must not keep the timer of an idle machine running.
 	 */
 	rotation_state.nr_empty = rotation_state.waiting ? 0 : rotation_state.nr_empty + 1;
-	if (!rotation_state.marked || rotation_state.nr_empty > 1 + nr_cpus / TW_ROTATION_QUEUES) {
+	if (!rotation_state.marked || rotation_state.nr_empty > 1 + nr_cpus / TW_ROTATION_MARKS) {
 		rotation_state.nr_empty = 0;
 		tasks_wait = rotation_armed;
 		return 0;
@@ -477,7 +478,7 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 		rotation_state.nr_quiet = 0;
 	in_ns = tw_look_within(rotation_state.in_ns, rotation_state.nr_quiet, nr_cpus);
 	now = clock_now();
-	look_takes_ns = tw_look_takes(look_takes_ns, since_ns(rotation_state.now, now));
+	look_takes_ns = tw_look_takes(look_takes_ns, since_ns(began, bpf_ktime_get_ns()));
 	if (!rotation_armed) {
 		struct tw_task first = rotation_state.first;
 

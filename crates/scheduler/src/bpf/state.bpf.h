@@ -488,8 +488,8 @@ __noinline u64 advance(u64 vtime, const struct tw_run *run __arg_nonnull, u64 no
 }
 
 /* What a task is, and its vtime up to date. */
-static void look_at(struct task_struct *p, const struct task_ctx *tctx, const struct look *look,
-		    struct tw_task *task)
+__noinline int look_at(struct task_struct *p __arg_trusted, const struct task_ctx *tctx __arg_nonnull,
+		       const struct look *look __arg_nonnull, struct tw_task *task __arg_nonnull)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct tw_group *group = group_of(p->tgid);
@@ -519,6 +519,7 @@ static void look_at(struct task_struct *p, const struct task_ctx *tctx, const st
 	task->step_ns = step_of(task->class, group, look->now);
 	task->vtime = advance(vtime, &run, now, task->class);
 	starve(p, task);
+	return 0;
 }
 
 /* A task was found running that was picked as this. */

@@ -145,6 +145,12 @@ fn the_kernel_and_the_native_build_decide_alike() {
         rotate_ns: tunables.rotate_ns + 1,
         ..tunables
     };
-    let step = |tunables| replay(tunables, "tw_step", &[Class::Serial as u64, 0, 0]);
+    let step = |tunables| {
+        replay(
+            tunables,
+            "tw_step",
+            &[Class::Parallel as u64, 1_000_000_000, 5_000],
+        )
+    };
     assert_ne!(step(&other), step(&tunables));
 }

@@ -23,7 +23,7 @@ use threadwise_policy::{
 
 use self::alternation::Alternating;
 use self::crowd::Crowd;
-use self::rotation::ROTATION_QUEUES;
+use self::rotation::ROTATION_MARKS;
 use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel, Place, QueueIndex, TaskIndex};
 use crate::mask::CpuMask;
@@ -892,7 +892,6 @@ impl Scheduler for Threadwise {
             self.rotation.aged_at = kernel.now;
             self.rotation.nr_unaged = kernel.cpus.len();
         }
-        self.rotation.look_ns = look_takes(self.rotation.look_ns, kernel.hook_takes());
         self.look_at_queues(kernel);
         // One of those that wait may have become senior.
         if self.go_over(kernel) {
@@ -905,7 +904,7 @@ impl Scheduler for Threadwise {
         } else {
             self.rotation.nr_empty + 1
         };
-        if !self.rotation.marked || self.rotation.nr_empty > 1 + kernel.cpus.len() / ROTATION_QUEUES {
+        if !self.rotation.marked || self.rotation.nr_empty > 1 + kernel.cpus.len() / ROTATION_MARKS {
             self.rotation.nr_empty = 0;
             self.tasks_wait = self.rotation.armed;
             return;
@@ -915,6 +914,7 @@ impl Scheduler for Threadwise {
         }
         let nr_queues = kernel.cpus.len() as u32;
         let in_ns = look_within(self.rotation.in_ns, self.rotation.nr_quiet as u32, nr_queues);
+        self.rotation.look_ns = look_takes(self.rotation.look_ns, kernel.hook_takes());
         if !self.rotation.armed {
             let key = self
                 .rotation

@@ -9,9 +9,9 @@ use crate::kernel::{CpuIndex, Kernel};
 use crate::queue::key_at;
 
 /// Queues and CPUs at which one expiry of the timer looks (`TW_ROTATION_QUEUES`, `TW_ROTATION_CPUS`).
-pub(super) const ROTATION_QUEUES: usize = 4;
+const ROTATION_QUEUES: usize = 4;
 /// Queues that may turn out to be empty (`TW_ROTATION_MARKS`).
-const ROTATION_MARKS: usize = 16;
+pub(super) const ROTATION_MARKS: usize = 16;
 const ROTATION_CPUS: usize = 16;
 /// Tasks of each queue that are put in order anew (`TW_ROTATION_SORTED`).
 const ROTATION_SORTED: usize = 16;
@@ -186,7 +186,8 @@ impl Threadwise {
         self.rotation.first = None;
         self.rotation.kicks = 0;
         self.rotation.nr_held = 0;
-        for _ in 0..ROTATION_MARKS {
+        // Once more, to see that it has been at all of them.
+        for _ in 0..=ROTATION_MARKS {
             if self.rotation.nr_held >= ROTATION_QUEUES {
                 return;
             }
