@@ -42,8 +42,20 @@ const STANDSTILL_DEADLINE: Duration = Duration::from_secs(60);
 /// How often that is looked at while an answer is awaited.
 const LOOK: Duration = Duration::from_secs(1);
 const SYMBOLS_DEADLINE: Duration = Duration::from_secs(60);
-const CONSOLE_LINES: usize = 25;
+const CONSOLE_LINES: usize = 60;
 const PANIC: &str = "Kernel panic";
+/// With what the kernel begins to tell of a fault, before it panics (arch/x86/mm/fault.c, arch/x86/kernel/dumpstack.c and traps.c,
+/// include/linux/bug.h, kernel/watchdog.c, kernel/rcu/tree_stall.h).
+const FAULTS: [&str; 8] = [
+    "BUG: ",
+    "Oops: ",
+    "general protection fault",
+    "divide error",
+    "invalid opcode",
+    "cut here",
+    "rcu: INFO:",
+    PANIC,
+];
 
 /// The kernel that guests boot.
 #[derive(Clone, Debug)]
@@ -400,19 +412,10 @@ impl Guest {
         self.counters.totals()
     }
 
-    /// The guest's console from its panic on, or else its last lines.
+    /// The guest's console from its first fault on, with what the kernel panicked for, or else its last lines.
     pub fn console(&self) -> String {
         let bytes = fs::read(self.folder.path().join("console.log")).unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes).replace('\r', "");
-        let lines: Vec<&str> = text.lines().collect();
-        let last = lines.len().saturating_sub(CONSOLE_LINES);
-        let first = lines.iter().position(|line| line.contains(PANIC)).unwrap_or(last);
-        lines[first..]
-            .iter()
-            .take(CONSOLE_LINES)
-            .copied()
-            .collect::<Vec<_>>()
-            .join("\n")
+        excerpt(&String::from_utf8_lossy(&bytes).replace('\r', ""))
     }
 
     /// Waits for an answer, at most until the deadline by the machine's time.
@@ -469,6 +472,23 @@ impl Guest {
         };
         Error::Guest { what, console }
     }
+}
+
+/// What tells most of a console.
+fn excerpt(console: &str) -> String {
+    let lines: Vec<&str> = console.lines().collect();
+    let fault = lines
+        .iter()
+        .position(|line| FAULTS.iter().any(|fault| line.contains(fault)));
+    let first = fault.unwrap_or(lines.len().saturating_sub(CONSOLE_LINES));
+    let last = lines.len().min(first + CONSOLE_LINES);
+    let panic = lines[last..].iter().find(|line| line.contains(PANIC));
+    lines[first..last]
+        .iter()
+        .chain(panic)
+        .copied()
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 impl Drop for Guest {
@@ -636,4 +656,24 @@ fn smp(machine: &Machine) -> String {
         cores / packages,
         cpus / cores
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_console_is_told_from_its_first_fault_to_its_panic() {
+        let lines = |what: &str, n: usize| format!("{what}\n").repeat(n);
+        let booted = lines("boots", 100);
+        assert_eq!(excerpt(&booted).lines().count(), CONSOLE_LINES);
+        assert_eq!(excerpt("one\ntwo\n"), "one\ntwo");
+        let fault = "BUG: unable to handle page fault for address: 0\n";
+        let panic = "Kernel panic - not syncing: Fatal exception in interrupt";
+        let short = format!("{booted}{fault}RIP: 1\n{panic}\nthe rest\n");
+        assert_eq!(excerpt(&short), format!("{fault}RIP: 1\n{panic}\nthe rest"));
+        let long = excerpt(&format!("{booted}{fault}{}{panic}\n", lines("frame", 200)));
+        assert_eq!(long.lines().count(), CONSOLE_LINES + 1);
+        assert!(long.starts_with(fault) && long.ends_with(panic), "{long}");
+    }
 }
