@@ -29,7 +29,7 @@ openmp: setup
 demo: build ## Run two programs that spin at barriers, and two with phases, under the kernel's scheduler and ours, on an emulated 8-core machine
 	@for experiment in $(EXPERIMENT); do target/release/threadwise lab run $$experiment || exit; done
 
-reproduce: build ## Run every result of the papers into reproduction.html: under half an hour; FULL=1: all of it, in hours
+reproduce: build $(if $(FULL),peers) ## Run every result of the papers into reproduction.html: under half an hour; FULL=1: all of it, beside the other sched_ext schedulers, in most of a day
 	target/release/threadwise reproduce $(if $(FULL),--full)
 
 peers: rust setup ## Build the other sched_ext schedulers that experiments/peers.toml compares with (20 minutes)

@@ -287,12 +287,21 @@ pub fn base_image(kernel: &Kernel) -> Result<Image, Error> {
     Ok(image)
 }
 
+/// The programs that every image has.
+const IN_EVERY_IMAGE: [&str; 3] = ["threadwise", "busybox", "sh"];
+
+/// The first program or file that an experiment takes into the guest and that is not here, in the order of their names.
+pub fn missing_program(experiment: &Experiment) -> Option<&str> {
+    let mut names = experiment.foreign_programs().into_iter();
+    names.find(|name| !IN_EVERY_IMAGE.contains(name) && find_program(name).is_none())
+}
+
 /// Adds a program that is found on PATH or beside this one, if it is none of the base image's; or a file, by its path.
 ///
 /// # Errors
 /// If it is not found.
 pub fn add_foreign(image: &mut Image, name: &str) -> Result<(), Error> {
-    if ["threadwise", "busybox", "sh"].contains(&name) {
+    if IN_EVERY_IMAGE.contains(&name) {
         return Ok(());
     }
     let host = find_program(name).ok_or_else(|| Error::NoProgram { name: name.into() })?;

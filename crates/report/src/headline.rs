@@ -5,7 +5,11 @@ use threadwise_lab::evaluate::{Evaluation, RunResult};
 use threadwise_lab::table;
 use threadwise_metrics::RatioSummary;
 
-/// A sentence for each scheduler but the baseline; one that says so if there is no other.
+/// Sets of programs that are named where another scheduler than that which mostly has won.
+const NAMED: usize = 4;
+
+/// A sentence for each scheduler but the baseline, and one that says which has most, if there are several; one that says so if
+/// there is nothing to compare with.
 pub(crate) fn sentences(evaluation: &Evaluation) -> Vec<String> {
     let schedulers = &evaluation.measurement.experiment.schedulers;
     let baseline = &schedulers[0].name;
@@ -17,7 +21,45 @@ pub(crate) fn sentences(evaluation: &Evaluation) -> Vec<String> {
     let others = schedulers.iter().enumerate().skip(1);
     others
         .map(|(index, scheduler)| sentence(evaluation, index, &scheduler.name, baseline))
+        .chain((schedulers.len() > 2).then(|| winners(evaluation)))
         .collect()
+}
+
+/// With which sets of programs each scheduler has most work done.
+fn winners(evaluation: &Evaluation) -> String {
+    let schedulers = &evaluation.measurement.experiment.schedulers;
+    let mut won: Vec<(&str, Vec<String>)> = schedulers
+        .iter()
+        .map(|scheduler| (scheduler.name.as_str(), Vec::new()))
+        .collect();
+    for run in &evaluation.runs {
+        let totals = run.schedulers.iter().map(|scheduler| scheduler.total.mean);
+        let best = totals.enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some((index, _)) = best {
+            won[index].1.push(table::heading(run));
+        }
+    }
+    won.sort_by_key(|(_, sets)| std::cmp::Reverse(sets.len()));
+    let said: Vec<String> = won
+        .iter()
+        .enumerate()
+        .filter(|(_, (_, sets))| !sets.is_empty())
+        .map(
+            |(place, (name, sets))| match (place, sets.len().saturating_sub(NAMED)) {
+                (0, _) => format!("{name} with {}", sets.len()),
+                (_, 0) => format!("{name} with {} ({})", sets.len(), sets.join("; ")),
+                (_, more) => format!(
+                    "{name} with {} ({}; {more} more)",
+                    sets.len(),
+                    sets[..NAMED].join("; ")
+                ),
+            },
+        )
+        .collect();
+    format!(
+        "Of all schedulers, most work on the mean over the rounds: {}.",
+        said.join(", ")
+    )
 }
 
 fn sentence(evaluation: &Evaluation, index: usize, name: &str, baseline: &str) -> String {

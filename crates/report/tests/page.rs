@@ -60,6 +60,39 @@ fn a_page_has_every_figure_with_its_interval() {
 }
 
 #[test]
+fn a_page_says_which_of_several_schedulers_has_most_and_where_another_wins() {
+    let mut record = kept();
+    let measured = &mut record.measurement;
+    let mut other = measured.experiment.schedulers[1].clone();
+    other.name = String::from("other");
+    measured.experiment.schedulers.push(other);
+    measured.scheduler_versions.push(String::new());
+    let best = ["inf:1", "1:inf"];
+    let ours = measured
+        .samples
+        .iter()
+        .filter(|sample| sample.scheduler == "threadwise");
+    let others: Vec<_> = ours
+        .cloned()
+        .map(|mut sample| {
+            let of_ours = if sample.run == best { 1.01 } else { 0.5 };
+            sample.scheduler = String::from("other");
+            sample.performance.iter_mut().for_each(|each| *each *= of_ours);
+            sample
+        })
+        .collect();
+    measured.samples.extend(others);
+    let headline = texts(&page_of(record).1, ".headline").join("");
+    assert!(
+        headline.contains(" other with 1 (inf:1 and 1:inf, together)"),
+        "{headline}"
+    );
+    // Of two, each sentence says it already.
+    let of_two = texts(&page_of(kept()).1, ".headline").join("");
+    assert!(!of_two.contains("Of all schedulers"), "{of_two}");
+}
+
+#[test]
 fn a_page_says_what_was_run_and_how_to_repeat_it() {
     let record = kept();
     let (text, html) = page_of(record.clone());

@@ -235,7 +235,7 @@ fn serve(options: &ServeOptions) -> Result<ExitCode> {
 }
 
 fn compare(options: RunOptions) -> Result<ExitCode> {
-    let kernel = options.kernel.map_or_else(default_kernel, Ok);
+    let kernel = options.kernel.clone().map_or_else(default_kernel, Ok);
     let kernel = kernel.and_then(|folder| Ok(Kernel::in_folder(&folder)?));
     // What is wrong with an experiment is said first; a run is gone on with on its own kernel.
     let kernel = match options.experiment.is_resumed() {
@@ -261,9 +261,7 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
             .all(|part| experiment.without.contains(part)) => {}
         true => bail!("the run was begun with what --without leaves out now; begin another"),
     }
-    if options.peers {
-        add_peers(&mut experiment);
-    }
+    options.add_peers(&mut experiment);
     programs_can_run(&experiment).map_err(|wrong| in_file(&wrong, options.experiment.file()))?;
     let kernel = kernel?;
     let bar = progress_bar();
@@ -305,14 +303,16 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
 /// The other sched_ext schedulers, as `scripts/peers` builds them.
 const PEERS: [&str; 4] = ["bpfland", "cosmos", "rusty", "lavd"];
 
-/// Those of them are compared too that are not yet.
-fn add_peers(experiment: &mut Experiment) {
-    for name in PEERS {
-        if experiment.schedulers.iter().all(|other| other.name != name) {
-            experiment.schedulers.push(Scheduler {
-                name: name.into(),
-                command: vec![format!("scx_{name}")],
-            });
+impl RunOptions {
+    /// Those of them are compared too that are not yet, if that is asked for.
+    pub fn add_peers(&self, experiment: &mut Experiment) {
+        for name in PEERS.into_iter().filter(|_| self.peers) {
+            if experiment.schedulers.iter().all(|other| other.name != name) {
+                experiment.schedulers.push(Scheduler {
+                    name: name.into(),
+                    command: vec![format!("scx_{name}")],
+                });
+            }
         }
     }
 }

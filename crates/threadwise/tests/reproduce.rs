@@ -322,12 +322,33 @@ claim = "same sign"
         );
     }
     // What needs a program that is not there is left out, which is no failure.
-    let needing = "form = \"simulated\"\nneeds = [\"sh\", \"no-such-scheduler\"]";
-    let plan = place.plan(&SMALL.replace("form = \"simulated\"", needing));
+    let in_lab = SMALL.replace("simulated", "lab").replace("[\"sim\"", "[\"lab\"");
+    let needing = place.file("needing.toml");
+    let experiment = std::fs::read_to_string(format!("{REPOSITORY}/experiments/two-apps.toml")).unwrap();
+    std::fs::write(
+        &needing,
+        experiment.replace("scx_threadwise", "no-such-scheduler"),
+    )
+    .unwrap();
+    let plan = place.plan(&in_lab.replace("experiments/two-apps.toml", &needing.display().to_string()));
     let (results, status) = place.results(&[&plan]);
     assert_eq!(status, 0, "{results}");
     let missing = results["results"][0]["columns"][0]["missing"].as_str().unwrap();
     assert!(missing.contains("needs no-such-scheduler") && place.page().contains(missing));
+    // So is what is to be compared with other schedulers that nobody built.
+    let with_peers = place.plan(&in_lab.replace("\"--seconds\", \"0.5\"", "\"--peers\""));
+    let output = place
+        .command("reproduce", &[&with_peers, "--format", "json"])
+        .arg("--output")
+        .arg(place.file("page.html"))
+        .envs([("PATH", ""), ("THREADWISE_CACHE", "/nowhere")])
+        .output()
+        .unwrap();
+    assert!(
+        text(&output.stdout).contains("it needs scx_bpfland"),
+        "{output:?}"
+    );
+    let plan = place.plan(&in_lab.replace("experiments/two-apps.toml", &needing.display().to_string()));
     let listed = place.reproduce(&[&plan, "--dry-run"]);
     assert!(
         text(&listed.stdout).starts_with("about 0 minutes"),

@@ -83,9 +83,6 @@ pub struct Source {
     /// The arguments of `threadwise`, without those that say how to print and where to keep results. `{scratch}` is the name
     /// of a file that is not there yet.
     pub command: Vec<String>,
-    /// Programs without which it is left out, and the page says so: those that neither `make build` nor `make setup` brings.
-    #[serde(default)]
-    pub needs: Vec<String>,
     /// What the quick form adds; without it the source is not in the quick form.
     pub quick: Option<Effort>,
     /// What the long form adds, if not the same.

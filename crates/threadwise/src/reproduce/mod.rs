@@ -17,8 +17,8 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use comfy_table::{Table, presets};
 use serde_json::json;
-use threadwise_lab::experiment::{Experiment, find_program};
-use threadwise_lab::run::VERSION;
+use threadwise_lab::experiment::Experiment;
+use threadwise_lab::run::{VERSION, missing_program};
 use threadwise_report::host;
 use threadwise_report::page::Shown;
 use threadwise_report::reproduction::{
@@ -143,33 +143,39 @@ fn jobs(plan: &Plan, length: Length, no_lab: bool) -> Result<Vec<Job<'_>>> {
         .filter_map(|source| Some((source, job(source)?)));
     of_length
         .map(|(source, (arguments, seconds))| {
-            let experiment =
+            let Checked { experiment, missing } =
                 checked(source, &arguments).with_context(|| format!("source {:?}", source.name))?;
             Ok(Job {
                 source,
                 arguments,
                 experiment,
                 seconds,
-                left_out: left_out(source, no_lab),
+                left_out: left_out(source, no_lab, missing),
             })
         })
         .collect()
 }
 
 /// Why the source is not run although the form has it.
-fn left_out(source: &Source, no_lab: bool) -> Option<String> {
+fn left_out(source: &Source, no_lab: bool, missing: Option<String>) -> Option<String> {
     if no_lab && source.form == Form::Lab {
         return Some(String::from("the lab was left out (--no-lab)"));
     }
-    let mut needs = source.needs.iter().map(String::as_str);
-    let missing = needs.find(|name| find_program(name).is_none())?;
-    Some(format!(
-        "it needs {missing}, which is not there; make setup installs programs, and make peers builds other schedulers"
-    ))
+    missing.map(|name| {
+        format!("it needs {name}, which is not there; make build makes ours and installs Debian's, make peers builds other schedulers")
+    })
 }
 
-/// The experiment of a command that is sound, if it has one.
-fn checked(source: &Source, arguments: &[String]) -> Result<Option<(Experiment, String)>> {
+/// A command that is sound.
+#[derive(Default)]
+struct Checked {
+    /// The experiment that it carries out, if it does, with the text of its file.
+    experiment: Option<(Experiment, String)>,
+    /// A program that a guest has to run and that is not here.
+    missing: Option<String>,
+}
+
+fn checked(source: &Source, arguments: &[String]) -> Result<Checked> {
     let words = [String::from("threadwise")].into_iter().chain(as_json(arguments));
     let parsed = crate::Options::try_parse_from(words).map_err(|error| {
         let said = error.to_string();
@@ -201,11 +207,23 @@ fn checked(source: &Source, arguments: &[String]) -> Result<Option<(Experiment, 
             Command::Sim(sim::Command::Run(_)) | Command::Lab(lab::Command::Run(_)) => {
                 bail!("it names no experiment")
             }
-            _ => Ok(None),
+            _ => Ok(Checked::default()),
         };
     };
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(Some((Experiment::from_toml(&text, path)?, text)))
+    let experiment = Experiment::from_toml(&text, path)?;
+    let missing = match &parsed.command {
+        Command::Lab(lab::Command::Run(options)) => {
+            let mut compared = experiment.clone();
+            options.add_peers(&mut compared);
+            missing_program(&compared).map(String::from)
+        }
+        _ => None,
+    };
+    Ok(Checked {
+        experiment: Some((experiment, text)),
+        missing,
+    })
 }
 
 /// The arguments with what has the command print JSON. What runs in a guest says so itself.
