@@ -5,7 +5,8 @@ use threadwise_machine::Machine;
 use threadwise_policy::Tunables;
 use threadwise_simulator::schedulers::Known;
 use threadwise_simulator::timeline::Run;
-use threadwise_simulator::{Costs, Ns, Program, Step, World};
+use threadwise_simulator::{Costs, Ns, Program, Step, Synthetic, World};
+use threadwise_workload::synthetic::Wait;
 
 const MS: Ns = 1_000_000;
 
@@ -214,10 +215,10 @@ impl Program for Leaving {
 }
 
 /// On which CPUs the two that stay are at each of these times, in milliseconds, for all that can be the two.
-fn where_two_stay(machine: &Machine, at_ms: [Ns; 3]) -> Vec<[[usize; 2]; 3]> {
+fn where_two_stay(which: Known, machine: &Machine, at_ms: [Ns; 3]) -> Vec<[[usize; 2]; 3]> {
     let pairs = (0..4).flat_map(|one| (0..one).map(move |other| [one, other]));
     let play = |stay: [usize; 2]| {
-        let mut world = Known::Kernel.world(machine, Costs::of_lab(1000), Tunables::default());
+        let mut world = which.world(machine, Costs::of_lab(1000), Tunables::default());
         world.record();
         world.start(Box::new(Leaving(stay)), 100, None);
         world.run_until(200 * MS).expect("nothing is checked");
@@ -239,11 +240,63 @@ fn nr_together(found: &[[[usize; 2]; 3]], time: usize) -> usize {
     found.iter().filter(together).count()
 }
 
+/// What programs of these ratios, eight threads each, get done in ten seconds on this machine, of each kind of luck.
+fn work_of(which: Known, spec: &str, ratios: &[&str]) -> Vec<Vec<f64>> {
+    let machine = Machine::load(spec).expect("a machine");
+    let play = |seed: u64| {
+        let mut world = which.world(&machine, Costs::of_lab(1000), Tunables::default());
+        for (nth, ratio) in ratios.iter().enumerate() {
+            let ratio = ratio.parse().expect("a ratio");
+            let program = Synthetic::new(ratio, 20_000, 1_000, 8, Wait::Passive, 10 * seed + nth as u64);
+            world.start(Box::new(program), 100, None);
+        }
+        world.run_until(10_000 * MS).expect("nothing is checked");
+        let programs = world.outcome().programs;
+        programs
+            .iter()
+            .map(|program| program.work_ns / (10_000 * MS) as f64)
+            .collect()
+    };
+    (1..=5).map(play).collect()
+}
+
+#[test]
+fn a_kernel_that_is_told_of_speeds_moves_to_a_faster_cpu_what_outgrows_a_slower_one() {
+    // Of four threads two stay; all four begin on slow CPUs.
+    let machine = Machine::load("amp-8").expect("a machine");
+    let nr_fast = |which| {
+        let found = where_two_stay(which, &machine, [45, 90, 190]);
+        [0, 1, 2].map(|time| found.iter().filter(|cpus| cpus[time].contains(&0)).count())
+    };
+    assert_eq!(nr_fast(Known::Kernel), [0, 0, 0]);
+    assert_eq!(nr_fast(Known::KernelTold), [3, 6, 6]);
+    // Phases of 20 ms begin anywhere, and a thread has to run for that long before it is known to be too much for a slow CPU.
+    let total = |which, ratios: &[&str]| work_of(which, "amp-8", ratios).concat().iter().sum::<f64>();
+    let [ours, told, untold] =
+        [Known::Threadwise, Known::KernelTold, Known::Kernel].map(|which| total(which, &["1:1"]));
+    assert!(
+        ours > 1.01 * told && told > 1.1 * untold,
+        "{ours}, {told} and {untold}"
+    );
+}
+
+#[test]
+fn a_kernel_that_is_told_that_cpus_are_equal_does_as_one_that_is_told_nothing() {
+    for ratios in [["1:1", "1:1"], ["inf:1", "1:inf"]] {
+        let [told, untold] = [Known::KernelTold, Known::Kernel].map(|which| work_of(which, "smp-8", &ratios));
+        assert_eq!(told, untold);
+    }
+}
+
 #[test]
 fn the_kernel_s_scheduler_empties_shared_cores_and_caches_that_it_knows() {
     // Of four threads two share a core, or a cache. Idle CPUs look each 4 ms, at ticks, and act at the fourth time.
     for spec in ["core:2 pu:2", "package:2 core:2 pu:1"] {
-        let found = where_two_stay(&Machine::load(spec).expect("a machine"), [53, 60, 80]);
+        let found = where_two_stay(
+            Known::Kernel,
+            &Machine::load(spec).expect("a machine"),
+            [53, 60, 80],
+        );
         let counts = [0, 1, 2].map(|time| nr_together(&found, time));
         assert_eq!(counts, [2, 2, 0], "{spec}: {found:?}");
     }
@@ -253,7 +306,7 @@ fn the_kernel_s_scheduler_empties_shared_cores_and_caches_that_it_knows() {
     let text = "name = \"m\"\ntopology = \"core:2 pu:2\"\nlab = { mips = 40, hides_smt = true }\n";
     std::fs::write(&path, text).expect("written");
     let hidden = Machine::load(path.to_str().expect("a path")).expect("a machine");
-    let found = where_two_stay(&hidden, [53, 60, 80]);
+    let found = where_two_stay(Known::Kernel, &hidden, [53, 60, 80]);
     assert_eq!(nr_together(&found, 2), 2, "{found:?}");
 }
 

@@ -65,6 +65,7 @@ pub enum Command {
 ///
 /// threadwise: ours without options, the very code that decides in the kernel;
 /// kernel: the kernel's own (EEVDF);
+/// kernel-told: that, told how fast CPUs are, as drivers of hybrid processors tell it;
 /// round-robin: one queue for all CPUs;
 /// o1: that of Linux 2.6, which knows nothing of hardware threads;
 /// core-queue: Molnar's, that with one queue for each core;

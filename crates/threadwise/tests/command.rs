@@ -806,7 +806,7 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
 fn any_scheduler_that_the_help_lists_can_be_simulated() {
     let help = text(&threadwise(&["sim", "run", "--help"]).stdout);
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    let names = "threadwise,kernel,round-robin,o1,core-queue,paper,naive,balanced,clairvoyant";
+    let names = "threadwise,kernel,kernel-told,round-robin,o1,core-queue,paper,naive,balanced,clairvoyant";
     let options = ["--seconds", "0.5", "--rounds", "2", "--schedulers", names];
     let table = text(&simulated("two-apps", &options).stdout);
     for name in names.split(',') {

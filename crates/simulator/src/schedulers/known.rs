@@ -22,6 +22,8 @@ pub enum Known {
     Threadwise,
     /// The kernel's own, EEVDF.
     Kernel,
+    /// That, told how fast CPUs are.
+    KernelTold,
     /// One queue for all CPUs.
     RoundRobin,
     /// The O(1) scheduler of Linux 2.6, which knows nothing of hardware threads.
@@ -92,9 +94,10 @@ const NAIVE_SEED: u64 = 1;
 
 impl Known {
     /// Those that work, and that a kernel could have: what small worlds are drawn from.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Threadwise,
         Self::Kernel,
+        Self::KernelTold,
         Self::RoundRobin,
         Self::O1,
         Self::CoreQueue,
@@ -113,6 +116,7 @@ impl Known {
         match self {
             Self::Threadwise => "threadwise",
             Self::Kernel => "kernel",
+            Self::KernelTold => "kernel-told",
             Self::RoundRobin => "round-robin",
             Self::O1 => "o1",
             Self::CoreQueue => "core-queue",
@@ -189,6 +193,7 @@ impl Known {
                     .sharing(&flags.share),
             ),
             Self::Kernel => Box::new(Fair::new(kernel)),
+            Self::KernelTold => Box::new(Fair::told_of_speeds(kernel)),
             Self::RoundRobin => Box::new(RoundRobin::new(kernel, ROUND_ROBIN_SLICE_NS)),
             Self::O1 => Box::new(O1::new(kernel)),
             Self::CoreQueue => Box::new(O1::per_core(kernel, machine)),
@@ -206,7 +211,7 @@ impl Known {
     pub fn keeps_cpus_busy(self, several_llcs: bool) -> bool {
         match self {
             Self::Threadwise | Self::RoundRobin | Self::Broken(How::Crowds) => true,
-            Self::Kernel => !several_llcs,
+            Self::Kernel | Self::KernelTold => !several_llcs,
             _ => false,
         }
     }

@@ -240,7 +240,7 @@ impl SmallWorld {
         let late = self.faults.late_kick_ns + self.faults.timer_jitter_ns;
         Checker {
             idle_bound: match self.scheduler.keeps_cpus_busy(self.packages > 1) {
-                true if self.scheduler == Known::Kernel => 24 * MS + late,
+                true if matches!(self.scheduler, Known::Kernel | Known::KernelTold) => 24 * MS + late,
                 true => 6 * MS + late,
                 false => Ns::MAX,
             },

@@ -107,6 +107,7 @@ impl Fair {
                 self.balance_idle(kernel, llc);
             }
         }
+        self.balance_misfits(kernel, cpu);
         let has_domains = kernel.knows_cores() || kernel.domains.nr_llcs() > 1;
         if has_domains && kernel.now >= self.idle_balance.next {
             for llc in 0..kernel.domains.nr_llcs() {
@@ -131,6 +132,23 @@ impl Fair {
         for cpu in kernel.idle_behind(llc) {
             self.forget_failures(cpu, 0);
             self.busy_balance.put_off(kernel, cpu, self.tick_ns);
+        }
+    }
+
+    /// At the tick of a CPU that is too slow for what it runs, faster ones that are idle and for which it is time take such tasks.
+    fn balance_misfits(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
+        if !self.has_misfit(kernel) {
+            return;
+        }
+        self.newidle.is_overloaded = true;
+        let llc = kernel.domains.llc_of(cpu);
+        let nr_cpus = kernel.domains.cpus_of(llc).len();
+        let idle: Vec<CpuIndex> = kernel.idle_behind(llc).collect();
+        for to in idle {
+            let leaver = self.misfit_for(kernel, to);
+            if leaver.is_some() && self.idle_balance.queues[to].is_due(kernel.now, nr_cpus) {
+                self.send_away(kernel, leaver, to);
+            }
         }
     }
 
@@ -226,7 +244,12 @@ impl Fair {
     }
 
     /// `active_load_balance_cpu_stop()`.
-    fn send_away(&mut self, kernel: &mut Kernel, leaver: Option<(CpuIndex, TaskIndex)>, to: CpuIndex) {
+    pub(super) fn send_away(
+        &mut self,
+        kernel: &mut Kernel,
+        leaver: Option<(CpuIndex, TaskIndex)>,
+        to: CpuIndex,
+    ) {
         if let Some((cpu, task)) = leaver {
             self.entities[task].leaves_for = Some(to);
             kernel.kick_preempt(cpu);

@@ -88,12 +88,14 @@ struct Load {
     sum: i64,
     nr_tasks: usize,
     nr_cpus: i64,
+    /// 1024 for each CPU of full speed.
+    capacity: i64,
 }
 
 impl Load {
-    /// For each CPU.
+    /// For each CPU of full speed.
     fn mean(self) -> i64 {
-        self.sum / self.nr_cpus
+        1024 * self.sum / self.capacity
     }
 
     fn is_overloaded(self) -> bool {
@@ -108,7 +110,7 @@ fn imbalance(local: Load, busiest: Load, all: Load) -> Option<i64> {
     if own >= most || own >= mean || is_alike {
         return None;
     }
-    Some(((most - mean) * busiest.nr_cpus).min((mean - own) * local.nr_cpus))
+    Some(((most - mean) * busiest.capacity).min((mean - own) * local.capacity) / 1024)
 }
 
 /// The group of a CPU, if that balances for it: the first one does, where none is idle (`should_we_balance()`).
@@ -136,6 +138,7 @@ impl Fair {
             sum: tasks().map(|task| self.load_of(kernel, task)).sum(),
             nr_tasks: tasks().count(),
             nr_cpus: cpus.len() as i64,
+            capacity: self.capacities.sum(cpus),
         }
     }
 
@@ -174,13 +177,16 @@ impl Fair {
     /// (`group_has_capacity()`). Who has more has none; in the kernel, when its averages have come to say so.
     fn has_spare(&mut self, kernel: &Kernel, group: &[CpuIndex]) -> bool {
         let Load {
-            nr_tasks, nr_cpus, ..
+            nr_tasks,
+            nr_cpus,
+            capacity,
+            ..
         } = self.load(kernel, group);
         let used: f64 = group
             .iter()
             .map(|&cpu| self.utilization.of_cpu(kernel, cpu))
             .sum();
-        let is_enough = 100.0 * nr_cpus as f64 > IMBALANCE_PERCENT as f64 * used;
+        let is_enough = 100.0 * capacity as f64 / 1024.0 > IMBALANCE_PERCENT as f64 * used;
         match (nr_tasks as i64).cmp(&nr_cpus) {
             Ordering::Less => true,
             Ordering::Equal => is_enough,
@@ -207,6 +213,7 @@ impl Fair {
             sum: loads.iter().map(|load| load.sum).sum(),
             nr_tasks: loads.iter().map(|load| load.nr_tasks).sum(),
             nr_cpus: loads.iter().map(|load| load.nr_cpus).sum(),
+            capacity: loads.iter().map(|load| load.capacity).sum(),
         };
         // update_sd_pick_busiest(): groups come in a ring, from the local one on, and the first of equal ones counts.
         let others = (1..groups.len()).map(|step| (local + step) % groups.len());
@@ -360,6 +367,7 @@ mod tests {
             sum: 1024 * nr_tasks as i64,
             nr_tasks,
             nr_cpus,
+            capacity: 1024 * nr_cpus,
         };
         // Nine tasks on eight CPUs: an eighth of a task, which nobody is before three failures.
         assert_eq!(imbalance(load(1, 1), load(2, 1), load(9, 8)), Some(128));
@@ -367,5 +375,15 @@ mod tests {
         assert_eq!(imbalance(load(4, 4), load(12, 4), load(16, 8)), Some(4096));
         assert_eq!(imbalance(load(2, 1), load(2, 1), load(9, 8)), None);
         assert_eq!(imbalance(load(12, 4), load(13, 4), load(25, 8)), None, "alike");
+        // Of two on each of two CPUs, one half as fast, that one gives half of one away.
+        let of = |nr_tasks: usize, capacity: i64| Load {
+            capacity,
+            ..load(nr_tasks, 1)
+        };
+        let all = Load {
+            capacity: 1536,
+            ..load(4, 2)
+        };
+        assert_eq!(imbalance(of(2, 1024), of(2, 512), all), Some(682));
     }
 }

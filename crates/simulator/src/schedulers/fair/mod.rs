@@ -5,12 +5,13 @@
 //! used (RUN_TO_PARITY), which ends it to the microsecond (HRTICK, on by default in Linux 7.2), lag kept over sleep,
 //! wake-ups onto the CPU that a task ran on or an idle one behind the same last-level cache ([`wakeup`]), sleepers that stay in
 //! their queue until they are eligible ([`delayed`]), new tasks to the cache with the most idle CPUs, and balancing by CPUs that
-//! go idle ([`newidle`]), are idle ([`balance`]), or busy ([`busy`]). Domains are cores, last-level caches and the machine. Not
-//! modelled: groups, NUMA nodes, capacities, the cache-aware scheduling of Linux 7.2 (CONFIG_SCHED_CACHE), and wake-ups near the
+//! go idle ([`newidle`]), are idle ([`balance`]), or busy ([`busy`]); and what it makes of CPUs that differ, if it is told
+//! ([`capacity`]). Domains are cores, last-level caches and the machine. Not modelled: groups, NUMA nodes, the cache-aware scheduling of Linux 7.2 (CONFIG_SCHED_CACHE), and wake-ups near the
 //! waker (`wake_affine()`: in the lab barriers get as much done without it, docs/results.md).
 
 mod balance;
 mod busy;
+mod capacity;
 mod delayed;
 mod newidle;
 mod utilization;
@@ -18,6 +19,7 @@ mod wakeup;
 
 use self::balance::IdleBalance;
 use self::busy::BusyBalance;
+use self::capacity::Capacities;
 use self::newidle::Newidle;
 use self::utilization::Utilization;
 use self::wakeup::IdleScan;
@@ -71,13 +73,25 @@ pub struct Fair {
     newidle: Newidle,
     idle_scan: IdleScan,
     utilization: Utilization,
+    capacities: Capacities,
     slice_ns: Ns,
     tick_ns: Ns,
 }
 
 impl Fair {
-    /// For the kernel's CPUs.
+    /// For the kernel's CPUs, which it takes for equally fast.
     pub fn new(kernel: &mut Kernel) -> Self {
+        let equal = Capacities::equal(kernel.cpus.len());
+        Self::with_capacities(kernel, equal)
+    }
+
+    /// For the kernel's CPUs, of which it is told how fast they are.
+    pub fn told_of_speeds(kernel: &mut Kernel) -> Self {
+        let capacities = Capacities::of(kernel);
+        Self::with_capacities(kernel, capacities)
+    }
+
+    fn with_capacities(kernel: &mut Kernel, capacities: Capacities) -> Self {
         let nr = kernel.cpus.len();
         Self {
             entities: Vec::new(),
@@ -86,7 +100,8 @@ impl Fair {
             busy_balance: BusyBalance::new(nr),
             newidle: Newidle::new(nr),
             idle_scan: IdleScan::new(&kernel.domains),
-            utilization: Utilization::new(nr),
+            utilization: Utilization::new(&capacities, nr),
+            capacities,
             slice_ns: BASE_SLICE_NS * u64::from(1 + nr.min(8).ilog2()),
             tick_ns: kernel.costs.tick_period_ns,
         }

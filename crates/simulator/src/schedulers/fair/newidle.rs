@@ -128,9 +128,13 @@ impl Fair {
             let weight = self.newidle.tries[cpu][domain].draw(kernel.now, &mut kernel.newidle)?;
             let is_balanced = !self.is_crowded(kernel, cpu, domain);
             if domain + 1 == nr_domains {
-                self.newidle.is_overloaded = !is_balanced;
+                self.newidle.is_overloaded = !is_balanced || self.has_misfit(kernel);
             }
             let taken = self.pull(kernel, cpu, domain, true);
+            if taken.is_none() {
+                let leaver = self.misfit_for(kernel, cpu);
+                self.send_away(kernel, leaver, cpu);
+            }
             if is_balanced || taken.is_some() {
                 self.forget_failures(cpu, domain);
             }

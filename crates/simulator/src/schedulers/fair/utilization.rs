@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! How much of their time tasks and CPUs have run of late (kernel/sched/pelt.c), and how much a task is expected to when it is
-//! ready again (UTIL_EST, kernel/sched/fair.c). What a task ran counts where it was ready last and moves with it.
+//! ready again (UTIL_EST, kernel/sched/fair.c), as a share of what the fastest CPU can do. What a task ran counts where it was ready
+//! last and moves with it.
 //!
 //! The kernel takes what has moved away off a CPU when that one is looked at next; here it is at once.
 
+use super::capacity::Capacities;
 use crate::Ns;
 use crate::kernel::{CpuIndex, Doing, Kernel, Place, TaskIndex};
 
@@ -26,10 +28,16 @@ struct Average {
 impl Average {
     /// By now it is so much in all.
     fn update(&mut self, now: Ns, sum: Ns) {
+        self.update_scaled(now, sum, 1.0);
+    }
+
+    /// The same, where what came to it counts so much.
+    fn update_scaled(&mut self, now: Ns, sum: Ns, scale: f64) {
         let past = now.saturating_sub(self.at) as f64;
         if past > 0.0 {
             let kept = (-past / HALF_LIFE_NS).exp2();
-            self.share = self.share * kept + (1.0 - kept) * sum.saturating_sub(self.sum) as f64 / past;
+            let share = scale * sum.saturating_sub(self.sum) as f64 / past;
+            self.share = self.share * kept + (1.0 - kept) * share;
         }
         (self.at, self.sum) = (now, sum);
     }
@@ -65,12 +73,13 @@ impl OfTask {
 struct OfCpu {
     running: Average,
     estimate: f64,
+    capacity: f64,
 }
 
 impl OfCpu {
     fn update(&mut self, kernel: &Kernel, cpu: CpuIndex) {
         let busy = kernel.now - kernel.cpus[cpu].idled_until(kernel.now);
-        self.running.update(kernel.now, busy);
+        self.running.update_scaled(kernel.now, busy, self.capacity);
     }
 
     fn add(&mut self, share: f64) {
@@ -90,10 +99,14 @@ pub(super) struct Utilization {
 }
 
 impl Utilization {
-    pub(super) fn new(nr_cpus: usize) -> Self {
+    pub(super) fn new(capacities: &Capacities, nr_cpus: usize) -> Self {
+        let of_cpu = |cpu| OfCpu {
+            capacity: capacities.get(cpu),
+            ..OfCpu::default()
+        };
         Self {
             tasks: Vec::new(),
-            cpus: vec![OfCpu::default(); nr_cpus],
+            cpus: (0..nr_cpus).map(of_cpu).collect(),
         }
     }
 
@@ -103,9 +116,11 @@ impl Utilization {
 
     /// A task has run up to now.
     pub(super) fn charge(&mut self, kernel: &Kernel, task: TaskIndex) {
-        self.tasks[task]
+        let of_task = &mut self.tasks[task];
+        let capacity = of_task.counts_on.map_or(1.0, |cpu| self.cpus[cpu].capacity);
+        of_task
             .running
-            .update(kernel.now, kernel.tasks[task].ran);
+            .update_scaled(kernel.now, kernel.tasks[task].ran, capacity);
     }
 
     /// A task is ready on this CPU: it has just begun, woke up, or was moved.
@@ -115,7 +130,7 @@ impl Utilization {
         let counted_on = self.tasks[task].counts_on.replace(cpu);
         if counted_on.is_none() {
             // post_init_entity_util_avg(): half of what is left of the CPU, and as much for running and waiting.
-            let share = (1.0 - self.cpus[cpu].running.share).max(0.0) / 2.0;
+            let share = (self.cpus[cpu].capacity - self.cpus[cpu].running.share).max(0.0) / 2.0;
             let of_task = &mut self.tasks[task];
             (of_task.running.share, of_task.ready.share) = (share, share);
         }
@@ -181,7 +196,12 @@ impl Utilization {
     /// What a CPU is expected to, 0 to 1 (`cpu_util_cfs()`).
     pub(super) fn of_cpu(&mut self, kernel: &Kernel, cpu: CpuIndex) -> f64 {
         self.cpus[cpu].update(kernel, cpu);
-        self.cpus[cpu].running.share.max(self.cpus[cpu].estimate).min(1.0)
+        let OfCpu {
+            running,
+            estimate,
+            capacity,
+        } = self.cpus[cpu];
+        running.share.max(estimate).min(capacity)
     }
 
     /// Whether each CPU has the estimates of the tasks that are ready there, and of no others.
@@ -262,7 +282,7 @@ mod tests {
         world.start(Box::new(program), 100, None);
         world.run_until(100_000).expect("it runs");
         let kernel = &world.kernel;
-        let mut utilization = Utilization::new(kernel.cpus.len());
+        let mut utilization = Utilization::new(&Capacities::equal(kernel.cpus.len()), kernel.cpus.len());
         for task in 0..2 {
             utilization.enable();
             utilization.comes(kernel, task, kernel.tasks[task].cpu);

@@ -60,16 +60,29 @@ impl Fair {
         task: TaskIndex,
         prev: CpuIndex,
     ) -> Option<CpuIndex> {
-        if kernel.tasks[task].ran == 0 {
+        let is_new = kernel.tasks[task].ran == 0;
+        if is_new && !self.knows_capacities() {
             return select_idlest(kernel, task, prev);
         }
-        if kernel.may_run(task, prev) && kernel.claim_idle(prev) {
+        if kernel.may_run(task, prev) && self.fits(task, prev) && kernel.claim_idle(prev) {
             return Some(prev);
         }
         let recent = std::mem::replace(&mut self.idle_scan.recent[task], prev);
         let llc = kernel.domains.llc_of(prev);
-        if kernel.domains.llc_of(recent) == llc && kernel.may_run(task, recent) && kernel.claim_idle(recent) {
+        if kernel.domains.llc_of(recent) == llc
+            && kernel.may_run(task, recent)
+            && self.fits(task, recent)
+            && kernel.claim_idle(recent)
+        {
             return Some(recent);
+        }
+        if self.knows_capacities() {
+            let nr_to_look_at = if is_new {
+                kernel.cpus.len()
+            } else {
+                self.idle_scan.nr[llc]
+            };
+            return self.select_idle_capacity(kernel, task, prev, nr_to_look_at);
         }
         if kernel.knows_cores()
             && let Some(whole) = kernel.claim_in_llc(task, llc, Idle::claim_whole_in)
