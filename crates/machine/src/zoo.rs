@@ -19,6 +19,7 @@ const ZOO: &[(&str, &str)] = zoo![
     "smp-8",
     "smt-8",
     "smt-8-hidden",
+    "three-kinds",
     "two-duals",
     "two-quads",
     "ultrasparc-t2"

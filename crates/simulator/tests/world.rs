@@ -210,6 +210,27 @@ fn a_serial_program_keeps_its_core_and_takes_the_fast_one() {
     assert!(fast > 0.93, "{fast} of the core that is twice as fast");
 }
 
+/// Of three kinds of cores the four serial programs have the four fast ones, with turns on the fastest.
+#[test]
+fn serial_programs_have_the_faster_of_three_kinds_of_cores() {
+    let serial = |which| {
+        let ratios = ["1:inf", "1:inf", "1:inf", "1:inf", "inf:1"];
+        let outcome = play(which, "three-kinds", Costs::of_lab(120), &ratios, 20);
+        let programs = outcome.programs.iter().take(4);
+        programs
+            .map(|program| program.work_ns / (20_000 * MS) as f64)
+            .collect::<Vec<_>>()
+    };
+    let (ours, round_robin) = (serial(Known::Threadwise), serial(Known::RoundRobin));
+    let [least, most] = [f64::min, f64::max].map(|of| ours.iter().copied().reduce(of).expect("four"));
+    assert!(
+        ours.iter().sum::<f64>() > 0.93 * 3.25,
+        "{ours:?} of the fastest core"
+    );
+    assert!(least > 0.9 * most, "{ours:?}: turns on the fastest");
+    assert!(round_robin.iter().sum::<f64>() < 2.6, "{round_robin:?}");
+}
+
 /// What two programs of eight threads that spin get done beside each other on eight CPUs, over what one does alone.
 fn spinning_together(which: Known, costs: Costs) -> f64 {
     let work = |nr: u64| {

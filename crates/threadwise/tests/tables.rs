@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The simulated tables of docs/results.md: each is what a run that was kept says now. `make tables` writes them anew.
+//! Tables of docs/results.md: the simulated ones are what a run that was kept says now, those of all pairs in the lab what stored
+//! runs say. `make tables` writes them anew.
 
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
@@ -10,26 +11,34 @@ use serde_json::Value;
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
+/// What the command prints that keeps its runs in this folder.
+fn threadwise(folder: &Path, line: &str) -> Vec<u8> {
+    let output = Command::new(env!("CARGO_BIN_EXE_threadwise"))
+        .args(line.split_whitespace())
+        .env("XDG_DATA_HOME", folder)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{line}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output.stdout
+}
+
 /// What a run that was kept says of an experiment that was simulated with these options.
 fn kept(experiment: &str, options: &str) -> Value {
     let folder = tempfile::tempdir().unwrap();
-    let threadwise = |line: &str| {
-        let output = Command::new(env!("CARGO_BIN_EXE_threadwise"))
-            .args(line.split_whitespace())
-            .env("XDG_DATA_HOME", folder.path())
-            .output()
-            .unwrap();
-        assert!(
-            output.status.success(),
-            "{line}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        output.stdout
-    };
-    threadwise(&format!(
-        "sim run {REPOSITORY}/experiments/{experiment}.toml {options}"
-    ));
-    serde_json::from_slice(&threadwise("runs show last --format json")).unwrap()
+    let line = format!("sim run {REPOSITORY}/experiments/{experiment}.toml {options}");
+    threadwise(folder.path(), &line);
+    serde_json::from_slice(&threadwise(folder.path(), "runs show last --format json")).unwrap()
+}
+
+/// What a run says that was measured in the lab and is in the repository.
+fn measured(name: &str) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let line = format!("runs show {REPOSITORY}/tests/runs/{name}.json --format json");
+    serde_json::from_slice(&threadwise(folder.path(), &line)).unwrap()
 }
 
 /// The runs of several programs.
@@ -150,6 +159,107 @@ fn lengths() -> String {
         "| million instructions a second | phases | gain | least | of bound: kernel | threadwise | fairness: kernel, threadwise |\n\
          |---|---|---|---|---|---|---|\n{rows}"
     )
+}
+
+/// All pairs on unequal cores, with a kernel that is told of them.
+fn told() -> String {
+    let row = |mips: u32, options: &str| {
+        let result = kept(
+            "pairs-unequal",
+            &format!(
+                "--seconds 10 --rounds 2 --mips {mips} --phase-units {} {options} --schedulers kernel-told,threadwise,kernel",
+                50 * mips
+            ),
+        );
+        let gains = means(&result, 1, "over_baseline");
+        if mips == 2_000 {
+            assert!(of_all(&gains) > 1.045, "{gains:?} over a kernel that is told");
+        }
+        let fairness =
+            [0, 1, 2].map(|scheduler| format!("{:.3}", of_all(&means(&result, scheduler, "fairness"))));
+        format!(
+            "| {mips} {options} | {} | {} | {} | {} |\n",
+            more(1.0 / of_all(&means(&result, 2, "over_baseline"))),
+            more(of_all(&gains)),
+            more(least(&gains)),
+            fairness.join(", ")
+        )
+    };
+    [
+        "| million instructions a second | told over untold | threadwise over told | least | fairness: told, threadwise, untold |\n|---|---|---|---|---|\n",
+        &row(80, ""),
+        &row(250, ""),
+        &row(2_000, ""),
+        &row(2_000, "--migration-us 10"),
+    ]
+    .concat()
+}
+
+/// All pairs in the lab, under every scheduler of a stored run.
+fn lab_pairs() -> String {
+    let rows = |name: &str, phases: &str| -> String {
+        let result = measured(name);
+        let mips = &result["measurement"]["experiment"]["mips"];
+        let versions = result["measurement"]["scheduler_versions"].as_array().unwrap();
+        let totals: Vec<Vec<f64>> = (0..versions.len())
+            .map(|nth| means(&result, nth, "total"))
+            .collect();
+        let most = |pair: usize| totals.iter().map(|of| of[pair]).fold(0.0, f64::max);
+        let row = |(nth, version): (usize, &Value)| {
+            let words: Vec<&str> = version
+                .as_str()
+                .unwrap()
+                .split([' ', ':'])
+                .filter(|word| !word.is_empty())
+                .collect();
+            let name = match words.as_slice() {
+                [name, number, ..] => format!("{} {number}", name.trim_start_matches("scx_")),
+                _ => String::from("kernel"),
+            };
+            let gains = means(&result, nth, "over_baseline");
+            let is_clear = |key: &str, is: &dyn Fn(f64) -> bool| {
+                let bounds =
+                    together(&result).filter_map(|run| run["schedulers"][nth]["over_baseline"][key].as_f64());
+                bounds.filter(|&bound| is(bound)).count()
+            };
+            let (gain, worst, clear) = match gains.as_slice() {
+                [] => (String::new(), String::new(), String::new()),
+                _ => (
+                    more(of_all(&gains)),
+                    more(least(&gains)),
+                    format!(
+                        "{}, {}",
+                        is_clear("low", &|low| low > 1.0),
+                        is_clear("high", &|high| high < 1.0)
+                    ),
+                ),
+            };
+            let shares = means(&result, nth, "share_of_bound");
+            let first = (0..totals[nth].len())
+                .filter(|&pair| totals[nth][pair] >= most(pair))
+                .count();
+            let first = if totals.len() > 1 {
+                first.to_string()
+            } else {
+                String::new()
+            };
+            format!(
+                "| {mips} | {phases} | {name} | {gain} | {worst} | {clear} | {first} | {:.1} %, {:.1} % | {} |\n",
+                100.0 * of_all(&shares),
+                100.0 * least(&shares),
+                mean_and_least(&means(&result, nth, "fairness"))
+            )
+        };
+        versions.iter().enumerate().map(row).collect()
+    };
+    [
+        "| million instructions a second | phases | scheduler | gain | least | clearly more, less | first in | of bound, least | fairness, least |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+        &rows("lab-pairs-5ms", "5 ms"),
+        &rows("lab-pairs-20ms", "20 ms"),
+        &rows("lab-pairs-20ms-fast", "20 ms"),
+    ]
+    .concat()
 }
 
 /// Who knows how long phases last, and pays nothing.
@@ -274,6 +384,8 @@ fn the_simulated_tables_are_what_is_simulated() {
     let tables = [
         ("means", all_programs()),
         ("lengths", lengths()),
+        ("lab-pairs", lab_pairs()),
+        ("told", told()),
         ("foresight", foresight()),
         ("same-phases", same_phases()),
         ("stages", stages()),

@@ -131,6 +131,35 @@ fn serial_programs_take_turns_on_the_fast_cpu() {
 }
 
 #[test]
+#[ignore = "long: make test FULL=1"]
+fn serial_programs_have_the_faster_of_three_kinds_of_cpus() {
+    // One CPU of full speed, three of 3/4, four of 3/8. Four serial programs beside a parallel one: 3.25 times the fastest
+    // CPU, and by turns on that as much for each.
+    let script = r#"
+        serial="threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --format json --duration"
+        busybox taskset 1 $serial 2
+        threadwise bench synthetic --ratio inf:1 --threads 8 --phase-units 2000 --duration 60 >/dev/null & P=$!
+        busybox sleep 0.5
+        for i in 1 2 3 4; do $serial 4 >/tmp/$i & S="$S $!"; done
+        wait $S; kill $P; busybox cat /tmp/1 /tmp/2 /tmp/3 /tmp/4
+        "#;
+    let sum = |done: &[f64]| done[1..].iter().sum::<f64>() / 4.0 / (done[0] / 2.0);
+    let less_to_more = |done: &[f64]| {
+        let of = |of: fn(f64, f64) -> f64| done[2..].iter().copied().fold(done[1], of);
+        of(f64::min) / of(f64::max)
+    };
+    let on = |scheduler: &str, holds: &dyn Fn(&[f64]) -> bool| {
+        measured_by("work_units", "three-kinds", scheduler, script, holds)
+    };
+    let is_right = |done: &[f64]| done.len() == 5 && sum(done) > 0.87 * 3.25 && less_to_more(done) > 0.8;
+    let done = on("scx_threadwise --machine three-kinds", &is_right);
+    assert!(is_right(&done), "{} times the fastest: {done:?}", sum(&done));
+    // Who is not told has half of them on slow ones.
+    let untold = on("scx_threadwise", &|done| !is_right(done));
+    assert!(!is_right(&untold), "{untold:?} without knowing the machine");
+}
+
+#[test]
 fn no_fast_cpu_is_lost_to_programs_that_end() {
     // A thread that exits on a slow CPU may have claimed the fast one, and never goes there.
     let script = "for i in $(busybox seq 1 8); do
