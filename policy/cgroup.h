@@ -18,8 +18,7 @@
 #ifndef TW_CGROUP_H
 #define TW_CGROUP_H
 
-#include "types.h"
-#include "order.h"
+#include "task.h"
 
 /* Weights of nice values and cpu.weight (include/linux/cgroup.h, CGROUP_WEIGHT_MAX). */
 #define TW_WEIGHT_MAX 10000

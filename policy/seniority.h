@@ -12,7 +12,7 @@
 #ifndef TW_SENIORITY_H
 #define TW_SENIORITY_H
 
-#include "order.h"
+#include "task.h"
 
 /* No program is owed more than so many turns, or had fewer, than the one that goes first. */
 #define TW_TURNS_MOST 2

@@ -7,7 +7,7 @@
 #ifndef TW_SMT_H
 #define TW_SMT_H
 
-#include "order.h"
+#include "task.h"
 
 /* CPUs at which one wake-up looks for an idle core itself, at most. */
 #define TW_IDLE_SCAN 64

@@ -7,10 +7,18 @@
 #ifndef TW_SPEED_H
 #define TW_SPEED_H
 
+#include "rotation.h"
 #include "seniority.h"
 
 /* Faster CPUs that one decision looks at, at most. */
 #define TW_FASTER_SCAN 16
+
+/* CPUs that a faster one looks at for a task of a slower one, itself included. */
+#define TW_CALL_SCAN 16
+
+/* For how long it is worth a look for a CPU that has nothing to do that a slower one kept its task: 10 ms,
+ * two ticks and more. */
+#define TW_KEPT_RECENTLY_NS (10ULL * 1000 * 1000)
 
 /* A CPU as a task sees it that might go there. */
 struct tw_place {

@@ -37,10 +37,20 @@ static inline u32 tw_at_most(u32 nr, u32 most)
 	return nr < most ? nr : most;
 }
 
-/* Whether a program with so many ready threads fits into a last-level cache with so many cores. */
-static inline bool tw_fits_llc(u32 nr_ready, u32 nr_cores)
+/*
+ * Whether a program with so many ready threads is kept in the last-level cache with so many cores in which it
+ * is at home: while they fit. One that has no other thread ready goes wherever there is room.
+ */
+static inline bool tw_keeps_home(u32 nr_ready, u32 nr_cores)
 {
-	return nr_ready <= nr_cores;
+	return nr_ready > 1 && nr_ready <= nr_cores;
+}
+
+/* Whether the last-level cache to which a thread goes becomes its program's home, of which so many are ready
+ * beside it. */
+static inline bool tw_founds_home(u32 nr_others)
+{
+	return !nr_others;
 }
 
 /*

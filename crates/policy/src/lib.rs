@@ -7,11 +7,16 @@
 
 pub mod alternation;
 mod cgroup;
+mod look;
 mod options;
 mod pairing;
 
 pub use alternation::{AlternateBy, Alternation};
 pub use cgroup::{Cgroup, cgroup_ready_ns};
+pub use look::{
+    LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED,
+    look_for,
+};
 pub use options::TunableOptions;
 pub use pairing::{Counts, Need, Pair, PairingBy, Reading, Rest, pairing_every_ns, pairing_gap_ns};
 
@@ -53,7 +58,8 @@ mod ffi {
         pub safe fn tw_native_seat_rank(seat: &Seat) -> u32;
         pub safe fn tw_native_spot_rank(spot: &Spot, mode: u32) -> u32;
         pub safe fn tw_native_leaves_spot(own_rank: u32, rank: u32) -> u32;
-        pub safe fn tw_native_fits_llc(ready: u32, cores: u32) -> u32;
+        pub safe fn tw_native_keeps_home(ready: u32, cores: u32) -> u32;
+        pub safe fn tw_native_founds_home(others: u32) -> u32;
         pub safe fn tw_native_leaves_seat_for(class: u32, shared: u32, beside_serial: u32) -> u32;
         pub safe fn tw_native_class_of(
             ready: u32,
@@ -110,7 +116,6 @@ mod ffi {
         pub safe fn tw_native_step(class: u32, age_ns: u64, look_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_look_in(running: &Task, waiting: &Task, due_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_follows_senior(running: u32) -> u32;
-        pub safe fn tw_native_look_within(in_ns: u64, nr_quiet: u32, nr_queues: u32) -> u64;
         pub safe fn tw_native_vtime_across(vtime: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_vtime_elsewhere(theirs: &Task, mine: &Task) -> u64;
         pub safe fn tw_native_yields(running: &Task, waiting: &Task, tun: &Tunables) -> u32;
@@ -119,6 +124,16 @@ mod ffi {
 
 /// The capacity of the fastest CPU.
 pub const CAPACITY_ONE: u32 = 1024;
+
+/// Faster CPUs that one decision looks at, at most (`TW_FASTER_SCAN`).
+pub const FASTER_SCAN: usize = 16;
+
+/// CPUs that a faster one looks at for a task of a slower one, itself included (`TW_CALL_SCAN`).
+pub const CALL_SCAN: usize = 16;
+
+/// For how many nanoseconds it is worth a look for a CPU that has nothing to do that a slower one kept its task
+/// (`TW_KEPT_RECENTLY_NS`).
+pub const KEPT_RECENTLY_NS: u64 = 10_000_000;
 
 /// All of a boost (`TW_BOOST_WHOLE`).
 pub const BOOST_WHOLE: u32 = 65536;
@@ -363,9 +378,14 @@ impl Spot {
     }
 }
 
-/// Whether a program with so many ready threads fits into a last-level cache with so many cores.
-pub fn fits_llc(nr_ready: u32, nr_cores: u32) -> bool {
-    ffi::tw_native_fits_llc(nr_ready, nr_cores) != 0
+/// Whether a program with so many ready threads is kept in the last-level cache with so many cores in which it is at home.
+pub fn keeps_home(nr_ready: u32, nr_cores: u32) -> bool {
+    ffi::tw_native_keeps_home(nr_ready, nr_cores) != 0
+}
+
+/// Whether the last-level cache to which a thread goes becomes its program's home, of which so many are ready beside it.
+pub fn founds_home(nr_others: u32) -> bool {
+    ffi::tw_native_founds_home(nr_others) != 0
 }
 
 impl Class {
@@ -643,12 +663,6 @@ pub fn serial_ready(before: u32, ready_ns: u64, in_ns: u64) -> u32 {
 /// So often at most those whose wait has come to count go forward in queues, in nanoseconds (`TW_ORDER_NS`).
 pub const ORDER_NS: u64 = 100_000_000;
 
-/// The longest time between two looks at those that wait, in nanoseconds (`TW_LOOK_MOST_NS`).
-pub const LOOK_MOST_NS: u64 = 8_000_000;
-
-/// The same where all were looked at and nobody was due in that time (`TW_LOOK_QUIET_NS`).
-pub const LOOK_QUIET_NS: u64 = 24_000_000;
-
 /// By how much a clock that is read late at times is ahead of another, in nanoseconds: as read now, or as before, so long ago.
 pub fn clock_ahead(before_ns: i64, since_ns: i64, read_ns: i64) -> i64 {
     ffi::tw_native_clock_ahead(before_ns, since_ns, read_ns)
@@ -657,12 +671,6 @@ pub fn clock_ahead(before_ns: i64, since_ns: i64, read_ns: i64) -> i64 {
 /// What a look of the timer takes on the mean, in nanoseconds, after one that took so long.
 pub fn look_takes(before_ns: u64, took_ns: u64) -> u64 {
     ffi::tw_native_look_takes(before_ns, took_ns)
-}
-
-/// In how many nanoseconds those that wait are looked at again, the first of whom is due in so many, where so many queues in
-/// a row, of so many, held nobody who is due within [`LOOK_MOST_NS`].
-pub fn look_within(in_ns: u64, nr_quiet: u32, nr_queues: u32) -> u64 {
-    ffi::tw_native_look_within(in_ns, nr_quiet, nr_queues)
 }
 
 /// Whether a CPU on which a task of this class runs looks at its queue at once when another program has become senior.

@@ -3,8 +3,9 @@
 #include "../../../policy/alternation.h"
 #include "../../../policy/cgroup.h"
 #include "../../../policy/clock.h"
-#include "../../../policy/order.h"
+#include "../../../policy/look.h"
 #include "../../../policy/pairing.h"
+#include "../../../policy/preempt.h"
 #include "../../../policy/seniority.h"
 #include "../../../policy/smt.h"
 #include "../../../policy/speed.h"
@@ -13,7 +14,13 @@
 _Static_assert(sizeof(struct tw_group) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_tunables) == 72, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(TW_LOOK_MOST_NS == 8000000 && TW_LOOK_QUIET_NS == 24000000,
+	       "crates/policy/src/look.rs has the same");
+_Static_assert(TW_ROTATION_QUEUES == 4 && TW_ROTATION_CPUS == 16 && TW_ROTATION_MARKS == 16 &&
+		       TW_ROTATION_SORTED == 16,
+	       "crates/policy/src/look.rs has the same");
+_Static_assert(TW_FASTER_SCAN == 16 && TW_CALL_SCAN == 16 && TW_KEPT_RECENTLY_NS == 10000000,
 	       "crates/policy/src/lib.rs has the same");
+_Static_assert(sizeof(struct tw_look) == 32, "crates/policy/src/look.rs has the same layout");
 _Static_assert(TW_ORDER_NS == 100000000, "crates/policy/src/lib.rs has the same");
 _Static_assert(sizeof(struct tw_task) == 32, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_run) == 40, "crates/policy/src/lib.rs has the same layout");
@@ -138,9 +145,14 @@ u32 tw_native_leaves_spot(u32 own_rank, u32 rank)
 	return tw_leaves_spot(own_rank, rank);
 }
 
-u32 tw_native_fits_llc(u32 nr_ready, u32 nr_cores)
+u32 tw_native_keeps_home(u32 nr_ready, u32 nr_cores)
 {
-	return tw_fits_llc(nr_ready, nr_cores);
+	return tw_keeps_home(nr_ready, nr_cores);
+}
+
+u32 tw_native_founds_home(u32 nr_others)
+{
+	return tw_founds_home(nr_others);
 }
 
 void tw_native_note_counts(struct tw_need *need, const struct tw_counts *counts)
@@ -390,9 +402,39 @@ u32 tw_native_follows_senior(u32 running)
 	return tw_follows_senior(running);
 }
 
-u64 tw_native_look_within(u64 in_ns, u32 nr_quiet, u32 nr_queues)
+void tw_native_look_begin(struct tw_look *look)
 {
-	return tw_look_within(in_ns, nr_quiet, nr_queues);
+	tw_look_begin(look);
+}
+
+void tw_native_look_disturb(struct tw_look *look)
+{
+	tw_look_disturb(look);
+}
+
+void tw_native_look_found(struct tw_look *look, u32 held)
+{
+	tw_look_found(look, held);
+}
+
+void tw_native_look_expect(struct tw_look *look)
+{
+	tw_look_expect(look);
+}
+
+u64 tw_native_look_for(u64 step_ns, u32 foremost)
+{
+	return tw_look_for(step_ns, foremost);
+}
+
+u32 tw_native_look_is_early(struct tw_look *look, u32 went_over)
+{
+	return tw_look_is_early(look, went_over);
+}
+
+u64 tw_native_look_again(struct tw_look *look, u64 shortest_ns, u32 went_over, u32 nr_cpus)
+{
+	return tw_look_again(look, shortest_ns, went_over, nr_cpus);
 }
 
 u64 tw_native_vtime_across(u64 vtime, const struct tw_tunables *tun)

@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Class, Group, LOOK_MOST_NS, LOOK_QUIET_NS, Mode, Origin,
-    Place, Run, Seat, Spot, Task, Tunables, Waiting, boost_left, clock_ahead, fits_llc, follows_senior,
-    here_ns, is_counted, is_faster, look_takes, look_within, loss_of_speed, makes_room, phase_began,
-    phase_ended, serial_ready, serial_ready_ns, vtime_charge, vtime_elsewhere, waits_us,
+    BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Class, Group, Mode, Origin, Place, Run, Seat, Spot, Task,
+    Tunables, Waiting, boost_left, clock_ahead, follows_senior, founds_home, here_ns, is_counted, is_faster,
+    keeps_home, look_takes, loss_of_speed, makes_room, phase_began, phase_ended, serial_ready,
+    serial_ready_ns, vtime_charge, vtime_elsewhere, waits_us,
 };
 
 const MS: u64 = 1_000_000;
@@ -239,7 +239,7 @@ fn fill(mode: Mode, nr: usize, one_program: bool) -> Vec<usize> {
                 },
                 home: one_program
                     && taken.first().is_some_and(|first| first / 8 == cpu / 8)
-                    && fits_llc(taken.len() as u32 + 1, 4),
+                    && keeps_home(taken.len() as u32 + 1, 4),
                 nr_busy_package: busy(cpu / 8),
                 nr_busy_llc: busy(cpu / 8),
             };
@@ -251,6 +251,13 @@ fn fill(mode: Mode, nr: usize, one_program: bool) -> Vec<usize> {
         taken.push(best.expect("there are 16 CPUs"));
     }
     taken
+}
+
+#[test]
+fn a_program_is_kept_in_its_cache_while_it_fits_and_finds_one_anew_when_alone() {
+    let kept: Vec<u32> = (0..8).filter(|&nr_ready| keeps_home(nr_ready, 4)).collect();
+    assert_eq!(kept, [2, 3, 4]);
+    assert!(founds_home(0) && !founds_home(1));
 }
 
 #[test]
@@ -816,20 +823,6 @@ fn who_is_alone_is_left_alone() {
         ..tunables()
     };
     assert_eq!(longer.slice_beside(Class::Serial, 30 * MS, 100), 100 * MS);
-}
-
-#[test]
-fn looks_are_rare_only_where_all_queues_are_quiet() {
-    for (in_ns, nr_quiet, expected) in [
-        (3 * MS, 0, 3 * MS),
-        (3 * MS, 8, 3 * MS),
-        (90 * MS, 0, LOOK_MOST_NS),
-        (90 * MS, 7, LOOK_MOST_NS),
-        (20 * MS, 8, 20 * MS),
-        (90 * MS, 8, LOOK_QUIET_NS),
-    ] {
-        assert_eq!(look_within(in_ns, nr_quiet, 8), expected, "{in_ns} {nr_quiet}");
-    }
 }
 
 #[test]

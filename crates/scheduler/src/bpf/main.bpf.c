@@ -17,9 +17,10 @@
 #include "intf.h"
 #include "../../../../policy/alternation.h"
 #include "../../../../policy/clock.h"
-#include "../../../../policy/order.h"
+#include "../../../../policy/look.h"
 #include "../../../../policy/seniority.h"
 #include "../../../../policy/pairing.h"
+#include "../../../../policy/preempt.h"
 #include "../../../../policy/smt.h"
 #include "../../../../policy/speed.h"
 #include "../../../../policy/spread.h"
@@ -139,10 +140,9 @@ __noinline bool may_take(s32 cpu, u32 class, u32 wakes, u32 tgid, u32 nr_threads
  * The CPU whose running task a serial task takes over, or -1. The one that it ran on before comes
  * first: its cache is warm, and mostly it is the answer. Tasks that could go nowhere else come last.
  */
-static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool wakes, s32 prev_cpu)
+static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool wakes, s32 prev_cpu, u64 now)
 {
 	u32 i, nr = tw_victim_scan(task->class, p->nr_cpus_allowed > 1 && may_move(p) ? nr_cpus : 1);
-	u64 now = clock_now();
 	s32 bound = -1;
 
 	bpf_for(i, 0, nr) {
@@ -168,7 +168,7 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool w
  * offered the idle ones; who lost its CPU, or has to leave it, was not. False if there is none for it.
  */
 __noinline bool insert_first(struct task_struct *p __arg_trusted, struct cpu_ctx *cctx __arg_nonnull,
-			     const struct tw_task *task __arg_nonnull, u64 enq_flags)
+			     const struct tw_task *task __arg_nonnull, u64 enq_flags, u64 now)
 {
 	bool wakes = (enq_flags & SCX_ENQ_WAKEUP) || !p->sched_info.last_arrival;
 	s32 victim, idle = -1;
@@ -179,7 +179,7 @@ __noinline bool insert_first(struct task_struct *p __arg_trusted, struct cpu_ctx
 		insert_on(p, idle, false, enq_flags);
 		return true;
 	}
-	victim = find_victim(p, task, wakes, scx_bpf_task_cpu(p));
+	victim = find_victim(p, task, wakes, scx_bpf_task_cpu(p), now);
 	if (victim < 0)
 		return false;
 	count(cctx, task->class == TW_CLASS_SERIAL ? TW_STAT_SERIAL_PREEMPTIONS : TW_STAT_SENIOR_PREEMPTIONS);
@@ -285,7 +285,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 		}
 	}
 	if (tw_may_preempt(task.class) && direct) {
-		if (insert_first(p, cctx, &task, enq_flags))
+		if (insert_first(p, cctx, &task, enq_flags, now))
 			return;
 		if (task.class == TW_CLASS_SERIAL)
 			count(cctx, TW_STAT_SERIAL_QUEUED);

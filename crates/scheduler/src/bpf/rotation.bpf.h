@@ -11,15 +11,6 @@
 
 #include "crowd.bpf.h"
 
-/* Queues and CPUs that one expiry looks at, at most, and queues that may turn out to be empty. */
-#define TW_ROTATION_QUEUES 4
-#define TW_ROTATION_MARKS  16
-#define TW_ROTATION_CPUS   16
-
-/* Tasks of each queue that are put in order anew when another program becomes senior, or for those that wait
- * for long, at most. */
-#define TW_ROTATION_SORTED 16
-
 struct rotation {
 	struct bpf_timer timer;
 };
@@ -32,8 +23,8 @@ struct {
 } rotations SEC(".maps");
 
 /*
- * The timer's own, but for nr_empty and nr_quiet, which who is queued sets to 0. They are no variables of its
- * function because the verifier would follow each of their values through the loops.
+ * The timer's own, but for the look, which who is queued disturbs. They are no variables of its function
+ * because the verifier would follow each of their values through the loops.
  */
 static struct {
 	/* When it began to look. */
@@ -41,13 +32,7 @@ static struct {
 	/* Where it goes on with queues and with CPUs. */
 	u32 queue_cursor;
 	u32 cpu_cursor;
-	/* Looks in a row that found nobody waiting. */
-	u32 nr_empty;
-	/* Whether anybody waits. */
-	bool waiting;
-	/* Whether any queue's bit was set, and queues that held somebody, of those at which it looked. */
-	bool marked;
-	u32 nr_held;
+	struct tw_look look;
 	/* The task at which it looks, and whether that may run only on its queue's CPU. */
 	struct tw_task task;
 	bool bound;
@@ -57,15 +42,8 @@ static struct {
 	/* CPUs that it may still kick, and whether one of them was sent to the foremost. */
 	u32 kicks;
 	bool sent;
-	/* When it looks again, in nanoseconds; and whether nobody that it looked at needs it before long: is
-	 * bound to a CPU, or had an idle one kicked. */
-	u64 in_ns;
-	bool quiet;
-	/* Queues in a row at which it was quiet and no CPU was due before TW_LOOK_MOST_NS. */
-	u32 nr_quiet;
-	/* Up to which hand-over it looked, and whether it only had CPUs go over then. */
+	/* Up to which hand-over it looked. */
 	u32 handovers;
-	bool went_over;
 	/* In how many those that wait for long have yet to go forward, and when that was begun. */
 	u32 nr_unaged;
 	u64 aged_at;
@@ -107,7 +85,8 @@ __noinline int look_whether_due(s32 cpu)
 	if (!in_ns && !rotation_state.kicks)
 		return TW_DUE_NOT;
 	/* Who makes way waits then, and others are due beside it in a step. */
-	rotation_state.in_ns = tw_least(rotation_state.in_ns, tw_look_in(&task, &waiting, in_ns, tun()));
+	rotation_state.look.in_ns =
+		tw_least(rotation_state.look.in_ns, tw_look_in(&task, &waiting, in_ns, tun()));
 	if (in_ns)
 		return TW_DUE_NOT;
 	if (tw_is_before(waiting.class, task.class))
@@ -175,17 +154,17 @@ static bool look_at_first(s32 queue)
 
 	/* It may be about to be queued. */
 	if (!first || !look_at_waiting(first, nr_waiting_at(queue), rotation_state.now, &task)) {
-		rotation_state.quiet = false;
+		tw_look_found(&rotation_state.look, false);
 		return false;
 	}
-	rotation_state.nr_held++;
-	rotation_state.waiting = tasks_wait = true;
+	tw_look_found(&rotation_state.look, true);
+	tasks_wait = true;
 	rotation_state.task = task;
 	rotation_state.bound = first->nr_cpus_allowed == 1;
 	/* A CPU may have gone idle just as this was queued. */
 	if (!kick_idle_for(first))
 		return true;
-	rotation_state.quiet = false;
+	tw_look_disturb(&rotation_state.look);
 	return false;
 }
 
@@ -203,7 +182,7 @@ __noinline int look_at_queue(s32 queue)
 	rotation_state.kicks++;
 	if (rotation_state.bound) {
 		/* No CPU but this one, and nobody else, looks after it. */
-		rotation_state.quiet = false;
+		tw_look_disturb(&rotation_state.look);
 		if (look_whether_due(queue))
 			kick_due(queue, false);
 		return 0;
@@ -233,7 +212,7 @@ static void start_timer(struct rotation *rotation, u64 key, u64 now, u64 in_ns)
 /* Whether the timer does not run, or is overdue by much: then it was lost. */
 static bool rotation_stopped(u64 now)
 {
-	return !rotation_armed || tw_before(armed_until + TW_LOOK_MOST_NS, now);
+	return !tw_read(&rotation_armed) || tw_before(armed_until + TW_LOOK_MOST_NS, now);
 }
 
 static void start_timer_for(u64 key, u64 now, u64 in_ns)
@@ -248,22 +227,15 @@ static void start_timer_for(u64 key, u64 now, u64 in_ns)
 /* A task is about to be queued under this key: the timer looks after it, if it does not look before. */
 static void arm_rotation(const struct tw_task *task, u64 key, u64 now)
 {
-	u64 in_ns = task->step_ns;
+	bool stopped, foremost;
+	u64 in_ns;
 
-	rotation_state.nr_empty = 0;
-	rotation_state.nr_quiet = 0;
-	if (rotation_stopped(now)) {
-		start_timer_for(key, now, in_ns);
-	} else {
-		/* The timer is there for one that goes before this. */
-		if (!tw_before(key, armed_key)) {
-			key = armed_key;
-			if (in_ns < TW_LOOK_MOST_NS)
-				in_ns = TW_LOOK_MOST_NS;
-		}
-		if (tw_before(now + in_ns, armed_until))
-			start_timer_for(key, now, in_ns);
-	}
+	tw_look_expect(&rotation_state.look);
+	stopped = rotation_stopped(now);
+	foremost = stopped || tw_before(key, armed_key);
+	in_ns = tw_look_for(task->step_ns, foremost);
+	if (stopped || tw_before(now + in_ns, armed_until))
+		start_timer_for(foremost ? key : armed_key, now, in_ns);
 	/* After that, or a look that ends at this moment would take it back. */
 	tasks_wait = true;
 }
@@ -283,7 +255,7 @@ static void look_soon(void)
 {
 	u64 now = scx_bpf_now(), in_ns = shortest_step();
 
-	rotation_state.nr_quiet = 0;
+	tw_look_disturb(&rotation_state.look);
 	if (rotation_armed && tw_before(now + in_ns, armed_until))
 		start_timer_for(armed_key, now, in_ns);
 }
@@ -357,21 +329,17 @@ static void look_at_queues(void)
 
 	rotation_state.queue = -1;
 	rotation_state.kicks = 0;
-	rotation_state.nr_held = 0;
 	/* Once more, to see that it has been at all of them. */
 	bpf_for(i, 0, TW_ROTATION_MARKS + 1) {
-		if (rotation_state.nr_held >= TW_ROTATION_QUEUES)
+		if (rotation_state.look.nr_held >= TW_ROTATION_QUEUES)
 			return;
 		queue = next_queued_cpu(&rotation_state.queue_cursor, -1);
 		if (queue < 0 || queue == first) {
 			/* It has been at all of them. */
 			rotation_state.nr_unaged = 0;
-			if (nr_cpus <= TW_ROTATION_CPUS)
-				rotation_state.nr_quiet = nr_cpus;
+			rotation_state.look.all = true;
 			return;
 		}
-		rotation_state.marked = true;
-		rotation_state.nr_quiet++;
 		if (first < 0)
 			first = queue;
 		if (!sort_for_senior(queue, rotation_state.now) && rotation_state.nr_unaged)
@@ -380,9 +348,6 @@ static void look_at_queues(void)
 			rotation_state.nr_unaged--;
 		look_at_queue(queue);
 	}
-	/* There are more. */
-	if (!rotation_state.nr_held)
-		rotation_state.in_ns = shortest_step();
 }
 
 /* Whether a CPU looks at its queue because a program has become senior. */
@@ -432,6 +397,7 @@ static void let_age(void)
 static int rotate(void *map, u32 *zero, struct rotation *rotation)
 {
 	u64 now, in_ns, began = bpf_ktime_get_ns();
+	bool went_over;
 
 	if (fault == TW_FAULT_LOST_TIMER && attached && !rotation_state.lost) {
 		rotation_state.lost = true;
@@ -440,43 +406,28 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	/* Who is queued from here on arms the timer again. */
 	rotation_armed = false;
 	rotation_state.now = clock_now();
-	/* CPUs look first, but not again and again where programs follow one another quickly. */
-	if (go_over() && !rotation_state.went_over) {
-		rotation_state.went_over = true;
+	if (tw_look_is_early(&rotation_state.look, go_over())) {
 		start_timer(rotation, armed_key, rotation_state.now, shortest_step());
 		return 0;
 	}
-	rotation_state.went_over = false;
-	rotation_state.waiting = false;
-	rotation_state.marked = false;
 	rotation_state.sent = false;
-	rotation_state.in_ns = TW_LOOK_QUIET_NS;
-	rotation_state.quiet = true;
+	tw_look_begin(&rotation_state.look);
 	refresh_cgroups(rotation_state.now);
 	count_crowd(rotation_state.now);
 	let_age();
 	look_at_queues();
 	/* One of those that wait may have become senior. */
-	if (go_over()) {
-		rotation_state.in_ns = shortest_step();
-	} else if (rotation_state.queue >= 0) {
+	went_over = go_over();
+	if (!went_over && rotation_state.queue >= 0) {
 		bpf_rcu_read_lock();
 		rotate_for_first();
 		bpf_rcu_read_unlock();
 	}
-	/*
-	 * A task that found the timer armed may not have been in its queue yet; and there may be more queues
-	 * than it looked at. But bits over empty queues must not keep the timer of an idle machine running.
-	 */
-	rotation_state.nr_empty = rotation_state.waiting ? 0 : rotation_state.nr_empty + 1;
-	if (!rotation_state.marked || rotation_state.nr_empty > 1 + nr_cpus / TW_ROTATION_MARKS) {
-		rotation_state.nr_empty = 0;
+	in_ns = tw_look_again(&rotation_state.look, shortest_step(), went_over, nr_cpus);
+	if (!in_ns) {
 		tasks_wait = rotation_armed;
 		return 0;
 	}
-	if (!rotation_state.quiet || rotation_state.in_ns < TW_LOOK_MOST_NS)
-		rotation_state.nr_quiet = 0;
-	in_ns = tw_look_within(rotation_state.in_ns, rotation_state.nr_quiet, nr_cpus);
 	now = clock_now();
 	look_takes_ns = tw_look_takes(look_takes_ns, since_ns(began, bpf_ktime_get_ns()));
 	if (!rotation_armed) {

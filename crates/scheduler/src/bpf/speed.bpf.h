@@ -40,14 +40,8 @@ static s32 find_faster(const struct task_struct *p, enum tw_class class, u32 her
 	return -1;
 }
 
-/* CPUs that a faster one looks at for a task of a slower one, itself included. */
-#define TW_CALL_SCAN 16
-
 /* When a CPU that is not the fastest last kept its task at a tick. */
 u64 slower_kept_at;
-
-/* For how long that is worth a look for who has nothing to do: two ticks and more. */
-#define TW_KEPT_RECENTLY_NS (10ULL * 1000 * 1000)
 
 /* What runs on a CPU that is slower than `fast`, if it may go there, and its program. */
 __noinline bool look_at_slower(s32 cpu, s32 fast, struct tw_task *task __arg_nonnull, u32 *tgid __arg_nonnull)

@@ -108,17 +108,12 @@ static void find_spot(const struct task_struct *p, s32 prev, u32 home, const str
 	scx_bpf_put_cpumask(online);
 }
 
-/*
- * The last-level cache of the task's program, plus one, if that fits there with so many ready threads; or 0.
- * One that has no other thread ready goes wherever there is room.
- */
+/* The last-level cache in which the task's program is kept with so many ready threads, plus one; or 0. */
 static u32 home_of(const u8 *known, u32 nr_ready)
 {
 	u32 home = *known;
 
-	return home && nr_ready > 1 && tw_fits_llc(nr_ready, llc_cores[(home - 1) & (TW_DOMAINS - 1)]) ?
-		       home :
-		       0;
+	return home && tw_keeps_home(nr_ready, llc_cores[(home - 1) & (TW_DOMAINS - 1)]) ? home : 0;
 }
 
 /* Where a task's program is at home, or those that share memory with it; and how many of their threads are
@@ -156,7 +151,7 @@ static s32 claim_spot(struct task_struct *p, s32 prev)
 	scx_bpf_put_idle_cpumask(idle);
 	if (tally->best < 0 || !scx_bpf_test_and_clear_cpu_idle(tally->best))
 		return -1;
-	if (!nr_others)
+	if (tw_founds_home(nr_others))
 		*known = llc_at(tally->best) + 1;
 	return tally->best;
 }
@@ -190,7 +185,7 @@ static s32 find_better_spot(struct task_struct *p, s32 cpu)
 		return -1;
 	if (!scx_bpf_test_and_clear_cpu_idle(tally->best))
 		return -1;
-	if (nr_ready <= 1)
+	if (tw_founds_home(nr_ready ? nr_ready - 1 : 0))
 		*known = llc_at(tally->best) + 1;
 	return tally->best;
 }

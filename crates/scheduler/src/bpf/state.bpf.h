@@ -584,7 +584,7 @@ static bool makes_room(const struct tw_task *running, bool running_is_bound, boo
 	return answer;
 }
 
-/* A task beside so many that wait, with its vtime as last charged. */
+/* A task beside so many that wait, with its vtime as last charged: what its key goes by, without its step. */
 static void look_at_charged(struct task_struct *p, const struct task_ctx *tctx, u32 nr_waiting, u64 now,
 			    struct tw_task *task)
 {
@@ -592,7 +592,7 @@ static void look_at_charged(struct task_struct *p, const struct task_ctx *tctx, 
 
 	task->vtime = tw_read(&tctx->vtime);
 	task->class = class_beside(p, group ? tw_read(&group->nr_ready) : 0);
-	task->step_ns = step_of(task->class, group, now);
+	task->step_ns = 0;
 	task->nr_waiting = nr_waiting;
 	task->boost_left = goes_unboosted(p, task->class, now) ? 0 : boost_left;
 	task->here_ns = 0;
@@ -718,6 +718,7 @@ static bool look_at_waiting(struct task_struct *p, u32 nr_waiting, u64 now, stru
 	if (!group || !tctx)
 		return false;
 	look_at_charged(p, tctx, nr_waiting, now, task);
+	task->step_ns = step_of(task->class, group, now);
 	/* 0 if another CPU has just taken it. */
 	queued_ns = tw_read(&p->sched_info.last_queued);
 	tell_waiting(p, tctx, group, queued_ns ? since_ns(queued_ns, now) : 0);

@@ -15,15 +15,13 @@ mod spread;
 use std::cell::Cell;
 
 use threadwise_policy::{
-    AlternateBy, CAPACITY_ONE, Class, Group, LOOK_MOST_NS, LOOK_QUIET_NS, Mode, Need, ORDER_NS, Origin,
-    PairingBy, Rest, Run, Seat, Task, Tunables, Waiting, faster_than_slowest, here_ns, look_takes,
-    look_within, loss_of_speed, makes_room, may_preempt, phase_began, phase_ended, victim_scan,
-    vtime_elsewhere, waits_us,
+    AlternateBy, CAPACITY_ONE, Class, Group, Look, Mode, Need, ORDER_NS, Origin, PairingBy, Rest, Run, Seat,
+    Task, Tunables, Waiting, faster_than_slowest, here_ns, look_takes, loss_of_speed, makes_room,
+    may_preempt, phase_began, phase_ended, victim_scan, vtime_elsewhere, waits_us,
 };
 
 use self::alternation::Alternating;
 use self::crowd::Crowd;
-use self::rotation::ROTATION_MARKS;
 use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel, Place, QueueIndex, TaskIndex};
 use crate::mask::CpuMask;
@@ -63,22 +61,12 @@ struct Rotation {
     armed_until: Ns,
     queue_cursor: usize,
     cpu_cursor: usize,
-    nr_empty: usize,
-    /// Queues that held somebody, of those at which it looked.
-    nr_held: usize,
-    waiting: bool,
-    marked: bool,
+    look: Look,
     /// CPUs that it may still kick, and whether one of them was sent to the foremost.
     kicks: usize,
     sent: bool,
-    /// When it looks again, whether nobody that it looked at needs it before long, and queues in a row at which that was so and
-    /// no CPU due before `LOOK_MOST_NS`.
-    in_ns: Ns,
-    quiet: bool,
-    nr_quiet: usize,
-    /// Up to which hand-over it looked, and whether it only had CPUs go over then.
+    /// Up to which hand-over it looked.
     handovers: u32,
-    went_over: bool,
     /// In how many those that wait for long have yet to go forward, and when that was begun.
     nr_unaged: usize,
     /// What a look takes.
@@ -876,17 +864,12 @@ impl Scheduler for Threadwise {
 
     fn timer(&mut self, kernel: &mut Kernel) {
         self.rotation.armed = false;
-        // CPUs look first, but not again and again where programs follow one another quickly.
-        if self.go_over(kernel) && !self.rotation.went_over {
-            self.rotation.went_over = true;
+        let went_over = self.go_over(kernel);
+        if self.rotation.look.is_early(went_over) {
             return self.start_rotation(kernel, self.rotation.armed_key, self.shortest_step());
         }
-        self.rotation.went_over = false;
-        self.rotation.waiting = false;
-        self.rotation.marked = false;
         self.rotation.sent = false;
-        self.rotation.in_ns = LOOK_QUIET_NS;
-        self.rotation.quiet = true;
+        self.rotation.look.begin();
         self.crowd.count(kernel);
         if kernel.now >= self.rotation.aged_at + ORDER_NS {
             self.rotation.aged_at = kernel.now;
@@ -894,26 +877,15 @@ impl Scheduler for Threadwise {
         }
         self.look_at_queues(kernel);
         // One of those that wait may have become senior.
-        if self.go_over(kernel) {
-            self.rotation.in_ns = self.shortest_step();
-        } else if let Some((task, queue)) = self.rotation.first {
+        let went_over = self.go_over(kernel);
+        if let Some((task, queue)) = self.rotation.first.filter(|_| !went_over) {
             self.rotate_for_first(kernel, &task, queue);
         }
-        self.rotation.nr_empty = if self.rotation.waiting {
-            0
-        } else {
-            self.rotation.nr_empty + 1
-        };
-        if !self.rotation.marked || self.rotation.nr_empty > 1 + kernel.cpus.len() / ROTATION_MARKS {
-            self.rotation.nr_empty = 0;
+        let (shortest_ns, nr_cpus) = (self.shortest_step(), kernel.cpus.len() as u32);
+        let Some(in_ns) = self.rotation.look.again(shortest_ns, went_over, nr_cpus) else {
             self.tasks_wait = self.rotation.armed;
             return;
-        }
-        if !self.rotation.quiet || self.rotation.in_ns < LOOK_MOST_NS {
-            self.rotation.nr_quiet = 0;
-        }
-        let nr_queues = kernel.cpus.len() as u32;
-        let in_ns = look_within(self.rotation.in_ns, self.rotation.nr_quiet as u32, nr_queues);
+        };
         self.rotation.look_ns = look_takes(self.rotation.look_ns, kernel.hook_takes());
         if !self.rotation.armed {
             let key = self

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The timer by which those who wait get their turn (`rotation.bpf.h`).
 
-use threadwise_policy::{LOOK_MOST_NS, Task, follows_senior, is_before, makes_room};
+use threadwise_policy::{
+    ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED, Task, follows_senior, is_before,
+    look_for, makes_room,
+};
 
 use super::Threadwise;
 use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel};
 use crate::queue::key_at;
-
-/// Queues and CPUs at which one expiry of the timer looks (`TW_ROTATION_QUEUES`, `TW_ROTATION_CPUS`).
-const ROTATION_QUEUES: usize = 4;
-/// Queues that may turn out to be empty (`TW_ROTATION_MARKS`).
-pub(super) const ROTATION_MARKS: usize = 16;
-const ROTATION_CPUS: usize = 16;
-/// Tasks of each queue that are put in order anew (`TW_ROTATION_SORTED`).
-const ROTATION_SORTED: usize = 16;
 
 /// Of which class a task is that is due to make way, beside the one that it makes way for (`enum due`).
 #[derive(Clone, Copy, PartialEq)]
@@ -35,15 +30,12 @@ impl Threadwise {
     /// `arm_rotation()`, for a task of this step.
     pub(super) fn arm_rotation(&mut self, kernel: &mut Kernel, key: u64, step_ns: u32) {
         let rotation = &mut self.rotation;
-        (rotation.nr_empty, rotation.nr_quiet) = (0, 0);
-        self.tasks_wait = true;
         let (armed, armed_key) = (rotation.armed, rotation.armed_key);
-        // If it is armed, then for one that goes before this, or not.
-        let goes_before = (key.wrapping_sub(armed_key) as i64) < 0;
-        let (key, in_ns) = match armed && !goes_before {
-            true => (armed_key, LOOK_MOST_NS.max(step_ns.into())),
-            false => (key, step_ns.into()),
-        };
+        let is_foremost = !armed || (key.wrapping_sub(armed_key) as i64) < 0;
+        rotation.look.expect();
+        let in_ns = look_for(step_ns.into(), is_foremost);
+        let key = if is_foremost { key } else { armed_key };
+        self.tasks_wait = true;
         if !armed || kernel.now + in_ns < rotation.armed_until {
             self.start_rotation(kernel, key, in_ns);
         }
@@ -51,7 +43,7 @@ impl Threadwise {
 
     /// Has the timer look before long, if it runs: a parallel phase ended.
     pub(super) fn look_soon(&mut self, kernel: &mut Kernel) {
-        self.rotation.nr_quiet = 0;
+        self.rotation.look.disturb();
         let in_ns = self.shortest_step();
         if self.rotation.armed && kernel.now + in_ns < self.rotation.armed_until {
             self.start_rotation(kernel, self.rotation.armed_key, in_ns);
@@ -88,7 +80,8 @@ impl Threadwise {
         if in_ns == 0 && self.rotation.kicks == 0 {
             return None;
         }
-        self.rotation.in_ns = self.rotation.in_ns.min(self.tun.look_in(&task, &waiting, in_ns));
+        let look_in_ns = self.tun.look_in(&task, &waiting, in_ns);
+        self.rotation.look.in_ns = self.rotation.look.in_ns.min(look_in_ns);
         (in_ns == 0).then(|| match is_before(waiting.class, task.class) {
             true => Due::Later,
             false if is_before(task.class, waiting.class) => Due::Earlier,
@@ -112,21 +105,20 @@ impl Threadwise {
 
     pub(super) fn look_at_queue(&mut self, kernel: &mut Kernel, queue: CpuIndex) {
         let Some(first) = self.first_of(kernel, queue) else {
-            self.rotation.quiet = false;
+            self.rotation.look.found(false);
             return;
         };
-        self.rotation.nr_held += 1;
+        self.rotation.look.found(true);
         let task = self.look_at_waiting(kernel, first, queue);
-        self.rotation.waiting = true;
         self.tasks_wait = true;
         if Self::kick_idle_for(kernel, first) {
-            self.rotation.quiet = false;
+            self.rotation.look.disturb();
             return;
         }
         self.rotation.kicks += 1;
         if kernel.tasks[first].bound_to.is_some() {
             // No CPU but this one, and nobody else, looks after it.
-            self.rotation.quiet = false;
+            self.rotation.look.disturb();
             if self
                 .look_whether_due(kernel, queue, (&task, queue), true)
                 .is_some()
@@ -185,10 +177,9 @@ impl Threadwise {
         let mut first = None;
         self.rotation.first = None;
         self.rotation.kicks = 0;
-        self.rotation.nr_held = 0;
         // Once more, to see that it has been at all of them.
         for _ in 0..=ROTATION_MARKS {
-            if self.rotation.nr_held >= ROTATION_QUEUES {
+            if self.rotation.look.nr_held() >= ROTATION_QUEUES {
                 return;
             }
             let next = self.marked.next(self.rotation.queue_cursor, None);
@@ -196,23 +187,15 @@ impl Threadwise {
             let Some(queue) = next.filter(|_| next != first) else {
                 // It has been at all of them.
                 self.rotation.nr_unaged = 0;
-                if nr <= ROTATION_CPUS {
-                    self.rotation.nr_quiet = nr;
-                }
+                self.rotation.look.all = true;
                 return;
             };
-            self.rotation.marked = true;
-            self.rotation.nr_quiet += 1;
             first = first.or(Some(queue));
             if !self.sort_for_senior(kernel, queue) && self.rotation.nr_unaged > 0 {
                 self.sort_queue(kernel, queue, false);
             }
             self.rotation.nr_unaged = self.rotation.nr_unaged.saturating_sub(1);
             self.look_at_queue(kernel, queue);
-        }
-        // There are more.
-        if self.rotation.nr_held == 0 {
-            self.rotation.in_ns = self.shortest_step();
         }
     }
 

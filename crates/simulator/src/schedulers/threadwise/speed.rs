@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Fast CPUs for those who gain most by them (`speed.bpf.h`).
 
-use threadwise_policy::{CAPACITY_ONE, Class, Place as Spot, Task, is_faster};
+use threadwise_policy::{
+    CALL_SCAN, CAPACITY_ONE, Class, FASTER_SCAN, KEPT_RECENTLY_NS, Place as Spot, Task, is_faster,
+};
 
 use super::Threadwise;
-use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
-
-/// Faster CPUs that one decision looks at (`TW_FASTER_SCAN`).
-const FASTER_SCAN: usize = 16;
-/// CPUs that a fast one looks at, itself included (`TW_CALL_SCAN`).
-const CALL_SCAN: usize = 16;
-/// How long after a slower CPU kept its task an idle fast one looks for it (`TW_KEPT_RECENTLY_NS`).
-const KEPT_RECENTLY_NS: Ns = 10_000_000;
 
 impl Threadwise {
     /// A CPU faster than one of capacity `here` to which a task of this class goes, and whether it is taken from another.

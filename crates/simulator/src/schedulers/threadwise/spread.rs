@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Idle CPUs by what they share with those that are busy, where a mode was asked for (`spread.bpf.h`).
 
-use threadwise_policy::{Group, Mode, Spot, fits_llc, is_counted};
+use threadwise_policy::{Group, Mode, Spot, founds_home, is_counted, keeps_home};
 
 use super::{IDLE_SCAN, Threadwise};
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
@@ -101,10 +101,9 @@ impl Threadwise {
         best.map(|(_, spot, cpu)| (spot, cpu))
     }
 
-    /// The last-level cache of the program, if that fits there with so many ready threads. One that has no other thread
-    /// ready goes wherever there is room.
+    /// The last-level cache in which the program is kept with so many ready threads.
     pub(super) fn home_of(&self, kernel: &Kernel, program: usize, nr_ready: u32) -> Option<usize> {
-        self.homes[program].filter(|&home| nr_ready > 1 && fits_llc(nr_ready, kernel.domains.nr_cores(home)))
+        self.homes[program].filter(|&home| keeps_home(nr_ready, kernel.domains.nr_cores(home)))
     }
 
     /// An idle CPU as the mode wants it for a task that wakes up, claimed.
@@ -122,7 +121,7 @@ impl Threadwise {
         if !kernel.claim_idle(best) {
             return None;
         }
-        if nr_others == 0 {
+        if founds_home(nr_others) {
             self.homes[program] = Some(kernel.domains.llc_of(best));
         }
         Some(best)
@@ -146,7 +145,7 @@ impl Threadwise {
         if !own.is_left_for(&spot, self.mode) || !kernel.claim_idle(best) {
             return None;
         }
-        if nr_ready <= 1 {
+        if founds_home(nr_ready.saturating_sub(1)) {
             self.homes[program] = Some(kernel.domains.llc_of(best));
         }
         Some(best)

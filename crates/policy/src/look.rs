@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What looks of the timer at those that wait find, and when it looks again (`policy/look.h`).
+
+mod ffi {
+    use super::Look;
+
+    unsafe extern "C" {
+        pub safe fn tw_native_look_begin(look: &mut Look);
+        pub safe fn tw_native_look_disturb(look: &mut Look);
+        pub safe fn tw_native_look_found(look: &mut Look, held: u32);
+        pub safe fn tw_native_look_expect(look: &mut Look);
+        pub safe fn tw_native_look_for(step_ns: u64, foremost: u32) -> u64;
+        pub safe fn tw_native_look_is_early(look: &mut Look, went_over: u32) -> u32;
+        pub safe fn tw_native_look_again(
+            look: &mut Look,
+            shortest_ns: u64,
+            went_over: u32,
+            nr_cpus: u32,
+        ) -> u64;
+    }
+}
+
+/// Queues at which one look looks, at most (`TW_ROTATION_QUEUES`).
+pub const ROTATION_QUEUES: u32 = 4;
+/// CPUs at which it looks (`TW_ROTATION_CPUS`).
+pub const ROTATION_CPUS: usize = 16;
+/// Queues at which it looks if they turn out to be empty (`TW_ROTATION_MARKS`).
+pub const ROTATION_MARKS: usize = 16;
+/// Tasks of each queue that are put in order anew (`TW_ROTATION_SORTED`).
+pub const ROTATION_SORTED: usize = 16;
+
+/// The longest time between two looks at those that wait, in nanoseconds (`TW_LOOK_MOST_NS`).
+pub const LOOK_MOST_NS: u64 = 8_000_000;
+/// The same where all were looked at and nobody was due in that time (`TW_LOOK_QUIET_NS`).
+pub const LOOK_QUIET_NS: u64 = 24_000_000;
+
+/// What looks of the timer find: the one at hand, and those before (`struct tw_look`).
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Look {
+    /// In how many nanoseconds the first is due of those at which it looked.
+    pub in_ns: u64,
+    nr_seen: u32,
+    nr_held: u32,
+    nr_empty: u32,
+    nr_quiet: u32,
+    /// Whether it has been at all queues that may hold something.
+    pub all: bool,
+    quiet: bool,
+    was_early: bool,
+}
+
+/// In how many nanoseconds the timer looks after a task of this step that is queued, and goes before the one for which the timer is
+/// there, or not.
+pub fn look_for(step_ns: u64, is_foremost: bool) -> u64 {
+    ffi::tw_native_look_for(step_ns, is_foremost.into())
+}
+
+impl Look {
+    /// A look begins.
+    pub fn begin(&mut self) {
+        ffi::tw_native_look_begin(self);
+    }
+
+    /// Somebody may need a look before long.
+    pub fn disturb(&mut self) {
+        ffi::tw_native_look_disturb(self);
+    }
+
+    /// It looked at a queue, which held somebody or not.
+    pub fn found(&mut self, held: bool) {
+        ffi::tw_native_look_found(self, held.into());
+    }
+
+    /// How many queues held somebody so far.
+    pub fn nr_held(&self) -> u32 {
+        self.nr_held
+    }
+
+    /// A task is about to be queued.
+    pub fn expect(&mut self) {
+        ffi::tw_native_look_expect(self);
+    }
+
+    /// The timer expired, and had CPUs go over to a program that became senior, or not. Whether it is too early to look at the
+    /// others.
+    pub fn is_early(&mut self, went_over: bool) -> bool {
+        ffi::tw_native_look_is_early(self, went_over.into()) != 0
+    }
+
+    /// In how many nanoseconds those that wait are looked at again, if before somebody is queued: where the shortest step is so
+    /// long, and CPUs have just gone over to a program that became senior, or not.
+    pub fn again(&mut self, shortest_ns: u64, went_over: bool, nr_cpus: u32) -> Option<u64> {
+        Some(ffi::tw_native_look_again(
+            self,
+            shortest_ns,
+            went_over.into(),
+            nr_cpus,
+        ))
+        .filter(|&in_ns| in_ns > 0)
+    }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! When the timer looks again: often while somebody is due, seldom beside those whose turns are long, never beside nobody.
+
+use proptest::prelude::*;
+use threadwise_policy::{
+    LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, look_for,
+};
+
+const MS: u64 = 1_000_000;
+const SHORTEST: u64 = MS / 8;
+
+/// What a look found: queues that held somebody and others, whether these were all, and when the first is due.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    held: u32,
+    empty: u32,
+    all: bool,
+    due_ns: u64,
+}
+
+/// All of the queues that may hold something, three, do, with turns that last for long.
+const LONG_TURNS: Found = Found {
+    held: 3,
+    empty: 0,
+    all: true,
+    due_ns: 90 * MS,
+};
+
+/// As many as it looks at, of more.
+const SOME: Found = Found {
+    held: ROTATION_QUEUES,
+    all: false,
+    ..LONG_TURNS
+};
+
+fn look_at(look: &mut Look, found: Found) {
+    look.begin();
+    (0..found.held).for_each(|_| look.found(true));
+    (0..found.empty).for_each(|_| look.found(false));
+    look.in_ns = look.in_ns.min(found.due_ns);
+    look.all = found.all;
+}
+
+fn again(look: &mut Look, found: Found, nr_cpus: u32) -> Option<u64> {
+    look_at(look, found);
+    look.again(SHORTEST, false, nr_cpus)
+}
+
+#[test]
+fn looks_are_rare_only_where_nobody_at_any_queue_is_due() {
+    let mut look = Look::default();
+    assert_eq!(again(&mut look, LONG_TURNS, 8), Some(LOOK_QUIET_NS));
+    let due = |due_ns| Found { due_ns, ..LONG_TURNS };
+    assert_eq!(again(&mut look, due(20 * MS), 8), Some(20 * MS));
+    assert_eq!(again(&mut look, due(3 * MS), 8), Some(3 * MS));
+    // Four of eight queues at a look: the second has been at as many as there are CPUs.
+    assert_eq!(again(&mut look, SOME, 8), Some(LOOK_MOST_NS));
+    assert_eq!(again(&mut look, SOME, 8), Some(LOOK_QUIET_NS));
+}
+
+#[test]
+fn on_more_cpus_than_a_look_sees_one_round_of_the_queues_is_not_enough() {
+    let nr_cpus = ROTATION_CPUS as u32;
+    assert_eq!(
+        again(&mut Look::default(), LONG_TURNS, nr_cpus),
+        Some(LOOK_QUIET_NS)
+    );
+    // Its three queues are all that hold something, but their foremost is compared with sixteen CPUs of seventeen.
+    let mut look = Look::default();
+    for _ in 0..5 {
+        assert_eq!(again(&mut look, LONG_TURNS, nr_cpus + 1), Some(LOOK_MOST_NS));
+    }
+    assert_eq!(again(&mut look, LONG_TURNS, nr_cpus + 1), Some(LOOK_QUIET_NS));
+}
+
+/// After this the timer has to look at all queues again before it may be quiet.
+#[test]
+fn whoever_may_need_a_look_has_it_before_long() {
+    let disturbances: [fn(&mut Look); 5] = [
+        Look::disturb,
+        Look::expect,
+        |look| look.found(false),
+        |look| {
+            look.again(SHORTEST, true, 32);
+        },
+        |look| look.in_ns = 2 * MS,
+    ];
+    for (nth, disturbance) in disturbances.into_iter().enumerate() {
+        let mut look = Look::default();
+        let quiet = |look: &mut Look| (0..9).find(|_| again(look, SOME, 32) == Some(LOOK_QUIET_NS));
+        assert_eq!(quiet(&mut look), Some(7), "disturbance {nth}");
+        assert_eq!(quiet(&mut look), Some(0), "disturbance {nth}");
+        // Amid a look.
+        look_at(&mut look, SOME);
+        disturbance(&mut look);
+        assert!(
+            look.again(SHORTEST, false, 32) <= Some(LOOK_MOST_NS),
+            "disturbance {nth}"
+        );
+        assert_eq!(quiet(&mut look), Some(7), "disturbance {nth}");
+    }
+    // Between two looks.
+    let mut look = Look::default();
+    for _ in 0..8 {
+        again(&mut look, SOME, 32);
+    }
+    look.disturb();
+    assert_eq!(again(&mut look, SOME, 32), Some(LOOK_MOST_NS));
+}
+
+#[test]
+fn who_is_queued_is_looked_after_in_a_step_or_after_those_before_it() {
+    assert_eq!(look_for(MS, true), MS);
+    assert_eq!(look_for(MS, false), LOOK_MOST_NS);
+    assert_eq!(look_for(30 * MS, false), 30 * MS);
+}
+
+#[test]
+fn cpus_that_go_over_look_first_but_not_again_and_again() {
+    let mut look = Look::default();
+    let early: Vec<bool> = [true, true, true, false, true]
+        .into_iter()
+        .map(|went_over| look.is_early(went_over))
+        .collect();
+    assert_eq!(early, [true, false, true, false, true]);
+    // Those that go over amid a look are followed in the shortest step.
+    look_at(&mut look, LONG_TURNS);
+    assert_eq!(look.again(SHORTEST, true, 8), Some(SHORTEST));
+}
+
+#[test]
+fn marks_over_empty_queues_do_not_keep_the_timer_running() {
+    let mut look = Look::default();
+    let nobody = |empty, all| Found {
+        held: 0,
+        empty,
+        all,
+        due_ns: 90 * MS,
+    };
+    // Nobody waits where nothing is marked; a mark may be a moment before whoever is queued.
+    assert_eq!(again(&mut look, nobody(0, true), 8), None);
+    assert_eq!(again(&mut look, nobody(3, true), 8), Some(LOOK_MOST_NS));
+    assert_eq!(again(&mut look, nobody(3, true), 8), None);
+    // Somebody who comes has them looked at anew.
+    assert_eq!(again(&mut look, nobody(3, true), 8), Some(LOOK_MOST_NS));
+    look.expect();
+    assert_eq!(again(&mut look, nobody(3, true), 8), Some(LOOK_MOST_NS));
+    assert_eq!(again(&mut look, nobody(3, true), 8), None);
+    // Where there are more than it looked at it goes on at once, as often as it takes to see them all.
+    let nr_cpus = 8 * ROTATION_MARKS as u32;
+    for _ in 0..9 {
+        assert_eq!(again(&mut look, nobody(17, false), nr_cpus), Some(SHORTEST));
+    }
+    assert_eq!(again(&mut look, nobody(17, false), nr_cpus), None);
+}
+
+proptest! {
+    #[test]
+    fn while_somebody_waits_it_looks_and_in_bounded_time(
+        looks in prop::collection::vec((1..=ROTATION_QUEUES, 0..=13_u32, any::<bool>(), 1..200 * MS), 1..40),
+        nr_cpus in 1..200_u32,
+    ) {
+        let mut look = Look::default();
+        for (held, empty, all, due_ns) in looks {
+            let in_ns = again(&mut look, Found { held, empty, all, due_ns }, nr_cpus);
+            prop_assert!(in_ns.is_some_and(|in_ns| in_ns <= due_ns.min(LOOK_QUIET_NS)));
+            prop_assert!(empty == 0 || in_ns <= Some(LOOK_MOST_NS));
+        }
+    }
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * When does the timer look at those that wait, and at how many? Often while somebody is due, seldom beside
+ * those whose turns are long, never beside nobody. What one look takes has a bound on any machine, but for
+ * the CPUs that go over to a program that has just become senior.
+ */
+#ifndef TW_LOOK_H
+#define TW_LOOK_H
+
+#include "types.h"
+
+/* At how many queues that hold somebody, and at how many CPUs, a look of the timer looks at most; and at how
+ * many queues that may hold somebody, of which it looks at one more to see that it has been at all. */
+#define TW_ROTATION_QUEUES 4
+#define TW_ROTATION_CPUS   16
+#define TW_ROTATION_MARKS  16
+
+/* Tasks of each queue that are put in order anew when another program becomes senior, or for those that wait
+ * for long, at most. */
+#define TW_ROTATION_SORTED 16
+
+/* The longest look that counts: 1 ms. */
+#define TW_LOOK_TAKES_MOST_NS (1000ULL * 1000)
+
+/* The longest time between two looks at those that wait, and where all of them were looked at and nobody was
+ * due in that time: 8 and 24 ms. */
+#define TW_LOOK_MOST_NS	 (8ULL * 1000 * 1000)
+#define TW_LOOK_QUIET_NS (24ULL * 1000 * 1000)
+
+/* What a look of the timer takes on the mean, in nanoseconds, after one that took so long. */
+static inline u64 tw_look_takes(u64 before_ns, u64 took_ns)
+{
+	return (15 * before_ns + tw_least(took_ns, TW_LOOK_TAKES_MOST_NS)) / 16;
+}
+
+/* What looks of the timer find: the one at hand, and those before. */
+struct tw_look {
+	/* In how long the first is due of those at which it looked, in nanoseconds: TW_LOOK_QUIET_NS at most.
+	 */
+	u64 in_ns;
+	/* Queues at which it looked, and those of them that held somebody (tw_look_found()). */
+	u32 nr_seen;
+	u32 nr_held;
+	/* Looks in a row that found nobody waiting. */
+	u32 nr_empty;
+	/* Queues in a row, before this look, that held nobody who needs one within TW_LOOK_MOST_NS. */
+	u32 nr_quiet;
+	/* Whether it has been at all queues that may hold something. */
+	bool all;
+	/* Whether nobody there may need another look before long (tw_look_disturb()). */
+	bool quiet;
+	/* Whether the last expiry only had CPUs go over to a senior program (tw_look_is_early()). */
+	bool was_early;
+};
+
+static inline void tw_look_begin(struct tw_look *look)
+{
+	look->in_ns = TW_LOOK_QUIET_NS;
+	look->nr_seen = 0;
+	look->nr_held = 0;
+	look->all = false;
+	look->quiet = true;
+}
+
+/* Somebody may need a look before long: is bound to a CPU, which nobody else looks after, had an idle CPU
+ * kicked, or is the last thread of a phase. */
+static inline void tw_look_disturb(struct tw_look *look)
+{
+	look->nr_quiet = 0;
+	look->quiet = false;
+}
+
+/* It looked at a queue, which held somebody or not: then somebody may be about to be queued there. */
+static inline void tw_look_found(struct tw_look *look, bool held)
+{
+	look->nr_seen++;
+	if (held)
+		look->nr_held++;
+	else
+		tw_look_disturb(look);
+}
+
+/* A task is about to be queued. Comes before anybody asks whether the timer runs, or a look at that moment
+ * might be the last. */
+static inline void tw_look_expect(struct tw_look *look)
+{
+	look->nr_empty = 0;
+	tw_look_disturb(look);
+}
+
+/* In how long the timer looks after a task of this step: in a step, or later if it is there for one that goes
+ * before it. */
+static inline u64 tw_look_for(u64 step_ns, bool foremost)
+{
+	return foremost || step_ns > TW_LOOK_MOST_NS ? step_ns : TW_LOOK_MOST_NS;
+}
+
+/*
+ * The timer expired, and had CPUs go over to a program that became senior, or not. Whether it is too early to
+ * look at the others: CPUs look first, but not again and again where programs follow one another quickly.
+ */
+static inline bool tw_look_is_early(struct tw_look *look, bool went_over)
+{
+	look->was_early = went_over && !look->was_early;
+	return look->was_early;
+}
+
+/*
+ * After a look, in how long those that wait are looked at again; 0: not until somebody is queued. Marks over
+ * queues that others emptied must not keep the timer of an idle machine running, but a task that found it
+ * armed may not have been in its queue yet. A look takes time of the thread under it, for which all others of
+ * its program wait at their next barrier; where turns last for long it finds nothing, and each CPU looks when
+ * its slice ends: so it is rare where nobody at any queue was due in TW_LOOK_MOST_NS. It comes soon, in the
+ * shortest step, where CPUs have just gone over to a program that became senior, or where the queues at which
+ * it looked were empty and there are more.
+ */
+static inline u64 tw_look_again(struct tw_look *look, u64 shortest_ns, bool went_over, u32 nr_cpus)
+{
+	look->nr_empty = look->nr_held ? 0 : look->nr_empty + 1;
+	if (!look->nr_seen || look->nr_empty > 1 + nr_cpus / TW_ROTATION_MARKS) {
+		look->nr_empty = 0;
+		return 0;
+	}
+	if (went_over || (!look->nr_held && !look->all))
+		look->in_ns = shortest_ns;
+	if (!look->quiet || look->in_ns < TW_LOOK_MOST_NS)
+		look->nr_quiet = 0;
+	else if (look->all && nr_cpus <= TW_ROTATION_CPUS)
+		look->nr_quiet = nr_cpus;
+	else
+		look->nr_quiet += look->nr_seen;
+	return tw_least(look->in_ns, look->nr_quiet < nr_cpus ? TW_LOOK_MOST_NS : TW_LOOK_QUIET_NS);
+}
+
+#endif /* TW_LOOK_H */

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Who takes the CPU of a task that runs? */
+#ifndef TW_PREEMPT_H
+#define TW_PREEMPT_H
+
+#include "rotation.h"
+
+/* CPUs that one serial wake-up looks at, at most. */
+#define TW_VICTIM_SCAN 64
+
+/* Whether a task of this class ever takes the CPU of a running one. */
+static inline bool tw_may_preempt(enum tw_class class)
+{
+	return class != TW_CLASS_PARALLEL;
+}
+
+/*
+ * Whether a task of this class may take the CPU of a running one of that class at all; `nr_own_threads` are
+ * those of the program, if both are of one, and 0 if they are not. One that is neither new nor woke up had a
+ * turn and made way for the best that waits, or was moved: it takes none from its class. One that is or did
+ * takes none from a thread of its class and program: threads that wake each other, at the end of a barrier
+ * say, would run one by one, and a parallel program would never be seen to have many ready. One of so few
+ * threads that it is always serial has nothing to gain by that.
+ */
+static inline bool tw_may_take(enum tw_class class, enum tw_class running, bool wakes, u32 nr_own_threads,
+			       const struct tw_tunables *tun)
+{
+	bool own = tw_is_counted(nr_own_threads, tun->serial_threshold);
+
+	return tw_is_before(class, running) || (wakes && running == class && !own);
+}
+
+/*
+ * Whether a CPU on which a task of this class runs looks at its queue at once when another program has become
+ * senior: threads that meet get on only while all of them run. Those of an earlier class do not make way.
+ */
+static inline bool tw_follows_senior(enum tw_class running)
+{
+	return running == TW_CLASS_PARALLEL;
+}
+
+/*
+ * How many CPUs a waking task of this class looks at for one to take over. A serial task is worth a
+ * search, of bounded length; the senior program's look at their own CPU, and rotate onto others.
+ */
+static inline u32 tw_victim_scan(enum tw_class class, u32 nr_cpus)
+{
+	if (class != TW_CLASS_SERIAL)
+		return 1;
+	return nr_cpus < TW_VICTIM_SCAN ? nr_cpus : TW_VICTIM_SCAN;
+}
+
+/*
+ * Whether a task that just became ready takes the CPU from the one that runs there: that of a later class,
+ * which it goes before, or of two serial ones that which is due to make way for it anyway, at the next look.
+ */
+static inline bool tw_preempts(const struct tw_task *waking, const struct tw_task *running,
+			       const struct tw_tunables *tun)
+{
+	if (waking->class == TW_CLASS_KERNEL)
+		return true;
+	if (running->class < waking->class)
+		return false;
+	if (running->class == waking->class)
+		return waking->class == TW_CLASS_SERIAL && tw_yields(running, waking, tun);
+	return tw_goes_first(waking, running, tun);
+}
+
+/*
+ * Whether a serial task makes way for one that is bound to this CPU, however the two are ordered: it finds
+ * another CPU, in place of a parallel task if need be, but a bound thread would hold up its program here.
+ */
+static inline bool tw_makes_room(const struct tw_task *running, bool running_is_bound, bool waiting_is_bound)
+{
+	return waiting_is_bound && !running_is_bound && running->class == TW_CLASS_SERIAL;
+}
+
+#endif /* TW_PREEMPT_H */

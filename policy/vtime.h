@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How much has a task had? Its vtime is the work that could be done in the time that it ran, divided by its
+ * weight, and how far vtimes lie apart is bounded.
+ */
+#ifndef TW_VTIME_H
+#define TW_VTIME_H
+
+#include "boost.h"
+
+/* By how much a task may be behind or ahead however many wait: 10 ms. */
+#define TW_SPAN_LEAST_NS (10ULL * 1000 * 1000)
+
+/*
+ * The vtime after running for ran_ns with a weight of 1 to 10000 on a CPU of this capacity. What counts
+ * is the work that could be done, not the time: who runs on a fast CPU has had more (section VII,
+ * "priority for processing power").
+ */
+static inline u64 tw_vtime_charge(u64 vtime, u64 ran_ns, u32 weight, u32 capacity)
+{
+	u64 work_ns = ran_ns * capacity / TW_CAPACITY_ONE;
+
+	return vtime + work_ns * TW_WEIGHT_ONE / (weight ? weight : 1);
+}
+
+/* What a distance in vtime comes to for tasks heavier than this: there it is good for the same time. */
+static inline u64 tw_scale_beyond(u32 most, u64 distance_ns, u32 weight)
+{
+	return weight > most ? distance_ns * most / weight : distance_ns;
+}
+
+/* From when on what a task ran counts, beside what its vtime was charged for. */
+enum tw_origin {
+	/* All that it ran since it was charged. */
+	TW_ORIGIN_CHARGE = 0,
+	/* It slept since; what it is owed is brought into bounds at its waking. */
+	TW_ORIGIN_WAKING = 1,
+	/* It starts with its program's parallel phase (tw_starts_with_phase()), where that began. */
+	TW_ORIGIN_PHASE = 2,
+};
+
+/* What a task ran since its vtime was last brought up to date. */
+struct tw_run {
+	/* Before it last slept, if it did. */
+	u64 before_ns;
+	/* Since then, or since the phase began, or all of it. */
+	u64 since_ns;
+	/* 1 to 10000, TW_WEIGHT_ONE for nice 0. */
+	u32 weight;
+	/* Of the CPU that it ran on. */
+	u32 capacity;
+	/* Tasks that wait in the queue of its CPU. */
+	u32 nr_waiting;
+	/* What serial tasks leave of boosts. */
+	u32 boost_left;
+	enum tw_origin origin;
+	/* Whether it is serial and has no boost all the same (tw_goes_unboosted()). */
+	u32 unboosted;
+};
+
+/*
+ * How far from the current vtime this task may be. CPUs whose load differs drift apart, and a task may be
+ * bound to the one that lags: whoever comes there waits until all others have used up their credit. So
+ * they share one lag, but for 10 ms each.
+ */
+static inline u64 tw_vtime_span(const struct tw_run *run, const struct tw_tunables *tun)
+{
+	u64 span_ns = tun->vtime_lag_ns / (run->nr_waiting + 1);
+
+	return span_ns < TW_SPAN_LEAST_NS ? TW_SPAN_LEAST_NS : span_ns;
+}
+
+/*
+ * Keeps a vtime near the current one, `now`: within its span, and a boost for the senior program. Those that
+ * are boosted less fall behind by the difference, which is no credit to be taken from them: they would
+ * have to wait for it again each time. A task that `woke` brings none but a window's, and keeps its debt; a
+ * serial one brings up to 10 ms of what it did not use, so that it goes before those that never sleep,
+ * whoever they are: that is soon used up by who runs for long, and never by what people wait for. What a
+ * serial task ran ahead because of its boost is forgiven, but for a window's time for each that waits, or the
+ * main thread of a program, which runs in both phases, would use its boost up and then be held back. One
+ * without a boost has nothing to be forgiven.
+ *
+ * What counts is the time for which the credit is good, which the weight multiplies: a newcomer waits for a
+ * lag, 10 ms of each that waits, and 20 times a boost at most, whoever they are.
+ *
+ * Inlined always: BPF has no calls with more than five arguments.
+ */
+static inline __attribute__((always_inline)) u64 tw_vtime_bound(u64 vtime, const struct tw_run *run, u64 now,
+								enum tw_class class, bool woke,
+								const struct tw_tunables *tun)
+{
+	u64 span_ns = tw_vtime_span(run, tun);
+	u64 boost_ns = tw_boost_of(class, run->nr_waiting, run->unboosted ? 0 : run->boost_left, tun);
+	u64 most_ns = tw_boost_most(run->nr_waiting, run->boost_left, tun);
+	u64 outrun_ns = woke && run->unboosted ? 0 : most_ns - boost_ns;
+	u64 behind_ns = tw_scale_beyond(TW_WEIGHT_ONE, woke ? TW_SPAN_LEAST_NS : span_ns, run->weight) +
+			tw_scale_beyond(TW_WEIGHT_HEAVY, outrun_ns, run->weight);
+	u64 forgiven_ns = tw_vtime_charge(0, tun->vtime_window_ns * (run->nr_waiting + 1), run->weight,
+					  TW_CAPACITY_ONE);
+	u64 ahead_ns = tw_scale_beyond(TW_WEIGHT_ONE, span_ns, run->weight);
+
+	if (woke && class > TW_CLASS_SERIAL)
+		behind_ns = tun->vtime_window_ns;
+	if (class <= TW_CLASS_SERIAL && !run->unboosted && forgiven_ns < ahead_ns)
+		ahead_ns = forgiven_ns;
+	/* Or it would run in place at the end of its span, never overtaken, where many wait. */
+	if (class == TW_CLASS_SENIOR)
+		ahead_ns += boost_ns;
+
+	if (tw_before(vtime, now - behind_ns))
+		return now - behind_ns;
+	if (tw_before(now + ahead_ns, vtime))
+		return now + ahead_ns;
+	return vtime;
+}
+
+/*
+ * A task's vtime brought up to date; the vtime at which its phase began, if it starts with that. One that
+ * slept brings its credit into bounds at its waking, not now: what it ran since then is not forgotten, or
+ * those that found an idle CPU at the start of a phase would count as having waited for as long as those that
+ * wait.
+ */
+static inline u64 tw_vtime_advance(u64 vtime, const struct tw_run *run, u64 now, enum tw_class class,
+				   const struct tw_tunables *tun)
+{
+	if (run->origin != TW_ORIGIN_PHASE)
+		vtime = tw_vtime_charge(vtime, run->before_ns, run->weight, run->capacity);
+	if (run->origin == TW_ORIGIN_WAKING)
+		vtime = tw_vtime_bound(vtime, run, now, class, true, tun);
+	vtime = tw_vtime_charge(vtime, run->since_ns, run->weight, run->capacity);
+	return tw_vtime_bound(vtime, run, now, class, false, tun);
+}
+
+/*
+ * The current vtime, `now`, after a task was found running, and others wait anywhere or not. It follows
+ * the foremost, but without what the senior program ran ahead because of its boost, or those that wake
+ * up meanwhile would lose their credit. And it does not follow who has a CPU for itself beside others that
+ * wait: that runs away from them, the further the less it weighs, and would leave all of them at the end of
+ * their span.
+ */
+static inline u64 tw_clock(u64 now, const struct tw_task *running, bool others_wait,
+			   const struct tw_tunables *tun)
+{
+	u64 vtime = running->vtime;
+
+	if (running->class == TW_CLASS_SENIOR)
+		vtime -= tw_boost_of(running->class, running->nr_waiting, running->boost_left, tun);
+	return tw_before(now, vtime) && (running->nr_waiting || !others_wait) ? vtime : now;
+}
+
+#endif /* TW_VTIME_H */
