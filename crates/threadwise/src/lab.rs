@@ -150,6 +150,10 @@ pub struct RunOptions {
     #[arg(long, conflicts_with = "resume")]
     peers: bool,
 
+    /// These of the file's schedulers only (and of the others, with --peers), by name; gains are relative to the first that is left
+    #[arg(long, value_delimiter = ',', conflicts_with = "resume")]
+    schedulers: Vec<String>,
+
     /// A folder with the kernel to boot: vmlinuz, config and release [default: what `make setup` downloaded]
     #[arg(long)]
     kernel: Option<PathBuf>,
@@ -261,7 +265,7 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
             .all(|part| experiment.without.contains(part)) => {}
         true => bail!("the run was begun with what --without leaves out now; begin another"),
     }
-    options.add_peers(&mut experiment);
+    options.choose_schedulers(&mut experiment)?;
     programs_can_run(&experiment).map_err(|wrong| in_file(&wrong, options.experiment.file()))?;
     let kernel = kernel?;
     let bar = progress_bar();
@@ -304,16 +308,33 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
 const PEERS: [&str; 4] = ["bpfland", "cosmos", "rusty", "lavd"];
 
 impl RunOptions {
-    /// Those of them are compared too that are not yet, if that is asked for.
-    pub fn add_peers(&self, experiment: &mut Experiment) {
+    /// Those of them are compared too that are not yet, if that is asked for, and who is not asked for is left out.
+    pub fn choose_schedulers(&self, experiment: &mut Experiment) -> Result<()> {
+        let schedulers = &mut experiment.schedulers;
         for name in PEERS.into_iter().filter(|_| self.peers) {
-            if experiment.schedulers.iter().all(|other| other.name != name) {
-                experiment.schedulers.push(Scheduler {
+            if schedulers.iter().all(|other| other.name != name) {
+                schedulers.push(Scheduler {
                     name: name.into(),
                     command: vec![format!("scx_{name}")],
                 });
             }
         }
+        let is_there = |name: &String| schedulers.iter().any(|scheduler| scheduler.name == *name);
+        if let Some(unknown) = self.schedulers.iter().find(|name| !is_there(name)) {
+            let names: Vec<&str> = schedulers
+                .iter()
+                .map(|scheduler| scheduler.name.as_str())
+                .collect();
+            bail!(
+                "--schedulers {unknown:?}: the experiment has {}; --peers adds {}",
+                names.join(", "),
+                PEERS.join(", ")
+            );
+        }
+        if !self.schedulers.is_empty() {
+            schedulers.retain(|scheduler| self.schedulers.contains(&scheduler.name));
+        }
+        Ok(())
     }
 }
 
@@ -369,5 +390,43 @@ fn show(bar: &ProgressBar, progress: &Progress) {
         }
         // The bar's own println() says nothing where there is no terminal.
         Progress::Void(sample) => bar.suspend(|| eprintln!("void, will repeat: {}", run::why_void(sample))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: RunOptions,
+    }
+
+    /// Which schedulers `lab run experiments/two-apps.toml` compares with these options.
+    fn chosen(options: &[&str]) -> Vec<String> {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/two-apps.toml");
+        let line = Line::parse_from([&["run", file], options].concat());
+        let mut experiment = Experiment::from_file(file.as_ref()).unwrap();
+        line.options.choose_schedulers(&mut experiment).unwrap();
+        experiment
+            .schedulers
+            .into_iter()
+            .map(|scheduler| scheduler.name)
+            .collect()
+    }
+
+    #[test]
+    fn schedulers_are_compared_in_the_order_of_the_file_and_the_peers_after_them() {
+        assert_eq!(chosen(&[]), ["kernel", "threadwise"]);
+        let peers = ["kernel", "threadwise", "bpfland", "cosmos", "rusty", "lavd"];
+        assert_eq!(chosen(&["--peers"]), peers);
+        assert_eq!(
+            chosen(&["--peers", "--schedulers", "lavd,kernel"]),
+            ["kernel", "lavd"]
+        );
+        assert_eq!(chosen(&["--schedulers", "threadwise"]), ["threadwise"]);
     }
 }

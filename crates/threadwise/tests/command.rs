@@ -164,21 +164,42 @@ fn experiments_that_cannot_be_run_are_refused_before_booting() {
     );
 }
 
-#[test]
-fn peers_that_nobody_built_are_named() {
+/// What `lab run` says of an experiment whose schedulers nobody built, chosen by these options.
+fn refused(options: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let kernel = threadwise_lab::cache_folder().unwrap().join("kernel");
     let output = Command::new(env!("CARGO_BIN_EXE_threadwise"))
-        .args(["lab", "run", "--peers", "--no-store", "--kernel"])
+        .args(["lab", "run", "--no-store", "--kernel"])
         .arg(&kernel)
+        .args(options)
         .arg(in_repository("experiments/two-apps.toml"))
         .env("THREADWISE_CACHE", folder.path())
         .output()
         .unwrap();
-    let said = text(&output.stderr);
+    let said = text(&output.stderr).to_owned();
     assert_eq!(output.status.code(), Some(2), "{said}");
+    said
+}
+
+#[test]
+fn peers_that_nobody_built_are_named() {
+    let said = refused(&["--peers"]);
     assert!(
         said.contains("scx_bpfland") && said.contains("make peers"),
+        "{said}"
+    );
+}
+
+#[test]
+fn schedulers_are_left_out_by_name() {
+    let said = refused(&["--peers", "--schedulers", "kernel,cosmos"]);
+    assert!(
+        said.contains("scx_cosmos") && !said.contains("scx_bpfland"),
+        "{said}"
+    );
+    let said = refused(&["--schedulers", "kernel,nobody"]);
+    assert!(
+        said.contains("\"nobody\"") && said.contains("kernel, threadwise"),
         "{said}"
     );
 }

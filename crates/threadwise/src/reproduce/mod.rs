@@ -215,7 +215,7 @@ fn checked(source: &Source, arguments: &[String]) -> Result<Checked> {
     let missing = match &parsed.command {
         Command::Lab(lab::Command::Run(options)) => {
             let mut compared = experiment.clone();
-            options.add_peers(&mut compared);
+            options.choose_schedulers(&mut compared)?;
             missing_program(&compared).map(String::from)
         }
         _ => None,
