@@ -51,7 +51,7 @@ soak: build ## Stress the scheduler in a guest with everything at once for SECON
 drift: build ## Compare the simulator with the lab in ROUNDS rounds (20: an hour and a half), row by row
 	THREADWISE_DRIFT_ROUNDS=$(ROUNDS) cargo test --release -p threadwise --test guest -- --include-ignored --nocapture --test-threads 1 drift::
 
-tables: rust setup ## Simulate the tables of docs/results.md that are marked and write them there
+tables: rust setup ## Simulate the marked tables of docs/results and write them there
 	THREADWISE_WRITE_TABLES=1 cargo test --release -p threadwise --test tables
 
 bench: rust setup ## Count events that are simulated and assignments that are predicted in a second

@@ -26,7 +26,7 @@ pub const SCHEMA: &str = "threadwise.compare/1";
 pub const LEVEL: f64 = 0.05;
 
 /// By how much results of the same code may differ, beyond the noise between rounds. In the lab gains were up to 2 points
-/// apart between boots (docs/results.md); a simulation repeats itself, but what is below a thousandth interests nobody.
+/// apart between boots (docs/results/pairs.md); a simulation repeats itself, but what is below a thousandth interests nobody.
 const LEAST_IN_LAB: f64 = 0.02;
 const LEAST_SIMULATED: f64 = 0.001;
 

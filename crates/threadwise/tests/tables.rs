@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Tables of docs/results.md: the simulated ones are what a run that was kept says now, those of all pairs in the lab what stored
+//! Tables of docs/results: the simulated ones are what a run that was kept says now, those of all pairs in the lab what stored
 //! runs say. `make tables` writes them anew.
 
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -324,6 +324,64 @@ fn same_phases() -> String {
     .concat()
 }
 
+/// Each pair under the kernel's scheduler and ours, as it is and without its boosts.
+fn mechanisms() -> String {
+    let result = kept("mechanisms", "");
+    let schedulers = [
+        "kernel",
+        "threadwise",
+        "no serial boost",
+        "no seniority",
+        "neither",
+    ];
+    let cell = |run: &Value, scheduler: usize| {
+        let of = &run["schedulers"][scheduler];
+        let gain = of["over_baseline"]["ratio"]
+            .as_f64()
+            .map_or_else(String::new, |ratio| more(ratio) + ", ");
+        format!(" {gain}{:.3} |", of["fairness"]["mean"].as_f64().unwrap())
+    };
+    let row = |run: &Value| {
+        let names: Vec<&str> = run["run"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|name| name.as_str().unwrap())
+            .collect();
+        let beside = if names[1] == format!("{} b", names[0]) {
+            "itself"
+        } else {
+            names[1]
+        };
+        let cells: String = (0..schedulers.len())
+            .map(|scheduler| cell(run, scheduler))
+            .collect();
+        format!("| {} | {beside} |{cells}\n", names[0])
+    };
+    let gain = |pair: &str, scheduler: usize| {
+        let run = together(&result).find(|run| run["run"][0] == pair && run["run"][1] == format!("{pair} b"));
+        run.unwrap()["schedulers"][scheduler]["over_baseline"]["ratio"]
+            .as_f64()
+            .unwrap()
+    };
+    for without in [2, 3, 4] {
+        assert!(
+            gain("1:1", 1) > gain("1:1", without) + 0.05,
+            "{}",
+            schedulers[without]
+        );
+    }
+    assert!(
+        gain("spinning", 1) > 1.2 && gain("spinning", 3) < 0.8,
+        "seniority is nothing to threads that spin"
+    );
+    let rows: String = together(&result).map(row).collect();
+    format!(
+        "| program | beside | {} |\n|---|---|---|---|---|---|---|\n{rows}",
+        schedulers.join(" | ")
+    )
+}
+
 /// Programs in each of whose stages some threads work.
 fn stages() -> String {
     let result = kept("stages", "--rounds 8");
@@ -365,22 +423,31 @@ fn stages() -> String {
     )
 }
 
-const FILE: &str = "docs/results.md";
-
-/// What stands behind a table's name in the document, and what before and after that.
-fn parts<'a>(document: &'a str, name: &str) -> [&'a str; 3] {
+/// The page that has a table of this name, and what stands before the table, is the table and stands behind it.
+fn page_of(name: &str) -> (PathBuf, [String; 3]) {
     let mark = format!("<!-- table {name} -->\n\n");
-    let start = document
-        .find(&mark)
-        .unwrap_or_else(|| panic!("{FILE} has no table {name}"))
-        + mark.len();
-    let (printed, _) = document[start..].split_once("\n<!-- end -->").unwrap();
-    let end = start + printed.len();
-    [&document[..start], printed, &document[end..]]
+    let folder = Path::new(REPOSITORY).join("docs/results");
+    let pages = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut found = pages.filter_map(|page| {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let start = text.find(&mark)? + mark.len();
+        let (printed, _) = text[start..].split_once("\n<!-- end -->").unwrap();
+        assert!(!printed.contains("<!-- "), "table {name} has no end");
+        let end = start + printed.len();
+        let parts = [&text[..start], printed, &text[end..]].map(String::from);
+        Some((page, parts))
+    });
+    let page = found
+        .next()
+        .unwrap_or_else(|| panic!("no page in docs/results has a table {name}"));
+    assert!(found.next().is_none(), "two pages have a table {name}");
+    page
 }
 
 #[test]
-fn the_simulated_tables_are_what_is_simulated() {
+fn the_tables_are_what_simulations_and_stored_runs_say() {
     let tables = [
         ("means", all_programs()),
         ("lengths", lengths()),
@@ -389,18 +456,14 @@ fn the_simulated_tables_are_what_is_simulated() {
         ("foresight", foresight()),
         ("same-phases", same_phases()),
         ("stages", stages()),
+        ("mechanisms", mechanisms()),
     ];
-    let path = Path::new(REPOSITORY).join(FILE);
-    let mut document = std::fs::read_to_string(&path).unwrap();
-    if std::env::var_os("THREADWISE_WRITE_TABLES").is_some() {
-        for (name, table) in &tables {
-            let [before, _, after] = parts(&document, name);
-            document = [before, table, after].concat();
-        }
-        std::fs::write(&path, document).unwrap();
-        return;
-    }
     for (name, table) in &tables {
-        assert_eq!(parts(&document, name)[1], table, "{FILE}: make tables writes it");
+        let (path, [before, printed, after]) = page_of(name);
+        if std::env::var_os("THREADWISE_WRITE_TABLES").is_some() {
+            std::fs::write(&path, [before.as_str(), table, &after].concat()).unwrap();
+        } else {
+            assert_eq!(printed, *table, "{}: make tables writes it", path.display());
+        }
     }
 }

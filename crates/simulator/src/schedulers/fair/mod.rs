@@ -7,7 +7,7 @@
 //! their queue until they are eligible ([`delayed`]), new tasks to the cache with the most idle CPUs, and balancing by CPUs that
 //! go idle ([`newidle`]), are idle ([`balance`]), or busy ([`busy`]); and what it makes of CPUs that differ, if it is told
 //! ([`capacity`]). Domains are cores, last-level caches and the machine. Not modelled: groups, NUMA nodes, the cache-aware scheduling of Linux 7.2 (CONFIG_SCHED_CACHE), and wake-ups near the
-//! waker (`wake_affine()`: in the lab barriers get as much done without it, docs/results.md).
+//! waker (`wake_affine()`: in the lab barriers get as much done without it, docs/results/simulator.md).
 
 mod balance;
 mod busy;
