@@ -27,8 +27,9 @@ struct {
  * because the verifier would follow each of their values through the loops.
  */
 static struct {
-	/* When it began to look. */
+	/* When it began to look, by the scheduler's clock and by CLOCK_MONOTONIC. */
 	u64 now;
+	u64 began;
 	/* Where it goes on with queues and with CPUs. */
 	u32 queue_cursor;
 	u32 cpu_cursor;
@@ -396,7 +397,7 @@ static void let_age(void)
 
 static int rotate(void *map, u32 *zero, struct rotation *rotation)
 {
-	u64 now, in_ns, began = bpf_ktime_get_ns();
+	u64 now, in_ns;
 	bool went_over;
 
 	if (fault == TW_FAULT_LOST_TIMER && attached && !rotation_state.lost) {
@@ -405,6 +406,7 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	}
 	/* Who is queued from here on arms the timer again. */
 	rotation_armed = false;
+	rotation_state.began = bpf_ktime_get_ns();
 	rotation_state.now = clock_now();
 	if (tw_look_is_early(&rotation_state.look, go_over())) {
 		start_timer(rotation, armed_key, rotation_state.now, shortest_step());
@@ -429,13 +431,11 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 		return 0;
 	}
 	now = clock_now();
-	look_takes_ns = tw_look_takes(look_takes_ns, since_ns(began, bpf_ktime_get_ns()));
-	if (!rotation_armed) {
-		struct tw_task first = rotation_state.first;
-
-		start_timer(rotation, rotation_state.queue < 0 ? vtime_now : tw_key(&first, tun()), now,
+	look_takes_ns = tw_look_takes(look_takes_ns, since_ns(rotation_state.began, bpf_ktime_get_ns()));
+	if (!rotation_armed)
+		start_timer(rotation,
+			    rotation_state.queue < 0 ? vtime_now : tw_key(&rotation_state.first, tun()), now,
 			    in_ns);
-	}
 	/* Who became senior meanwhile found that the timer did not run. */
 	follow_senior(now);
 	return 0;

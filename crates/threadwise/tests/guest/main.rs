@@ -8,6 +8,7 @@
 
 mod alternation;
 mod attaching;
+mod boosts;
 mod caches;
 mod cgroups;
 mod citizenship;
