@@ -238,11 +238,15 @@ pub fn run_streams(
         } = ended;
         let elapsed_ns = started.elapsed().as_nanos() as u64;
         running.extend(start(stream, place + 1)?);
-        let [stdout, stderr] = ["out", "err"].map(|kind| fs::read(file(stream, place, kind)));
+        let read = |kind: &str| fs::read(file(stream, place, kind));
+        let (stdout, mut stderr) = (read("out")?, read("err")?);
+        if let Some(signal) = status.signal() {
+            writeln!(stderr, "lab: signal {signal} ended it")?;
+        }
         outputs[stream].push(Output {
             status: status.code(),
-            stdout: String::from_utf8_lossy(&stdout?).into_owned(),
-            stderr: String::from_utf8_lossy(&stderr?).into_owned(),
+            stdout: String::from_utf8_lossy(&stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&stderr).into_owned(),
             elapsed_ns,
         });
     }

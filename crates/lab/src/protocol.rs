@@ -95,7 +95,7 @@ pub struct Output {
     pub status: Option<i32>,
     /// What it wrote.
     pub stdout: String,
-    /// What it complained about.
+    /// What it complained about, and in a last line by which signal it ended, if by one.
     pub stderr: String,
     /// From its start to its end, in nanoseconds.
     pub elapsed_ns: u64,

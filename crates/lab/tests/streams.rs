@@ -50,6 +50,13 @@ fn the_programs_of_a_stream_run_one_after_the_other_beside_those_of_others() {
         "{log}"
     );
 
+    let killed = [vec![
+        ["sh", "-c", "echo said; kill -9 $$"].map(String::from).to_vec(),
+    ]];
+    let outputs = run_streams(folder.path(), &killed, reap).unwrap();
+    assert_eq!((outputs[0].status, outputs[0].stdout.as_str()), (None, "said\n"));
+    assert_eq!(outputs[0].stderr, "lab: signal 9 ended it\n");
+
     let missing = [vec![vec![String::from("/no/such/program")]]];
     let error = run_streams(folder.path(), &missing, reap)
         .unwrap_err()

@@ -37,6 +37,7 @@ fn mixed_stress(scheduler: &str, seconds: u32) -> Job {
             for c in 3 5 7; do echo 1 >/sys/devices/system/cpu/cpu$c/online; done
             for b in $B; do echo $b >/soak/b/cgroup.procs; done; echo $((rounds % 5 * 500 + 10)) >/soak/b/cpu.weight
             wait $Y && storms=$((storms+1)); wait $Z; wait $X || echo "stress-ng ended with $?"
+            [ $((rounds % 10)) -ne 0 ] || echo "round $rounds, $(busybox grep MemAvailable /proc/meminfo), $(busybox dmesg | busybox grep -c 'Killed process') killed"
             is_state enabled && [ "$(seq)" = "$before" ] || {{ echo "not attached any more"; break; }}
         done
         for b in $B; do busybox kill -9 $b; done
