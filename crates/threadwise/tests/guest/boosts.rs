@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{alone, threadwise};
+use super::{alone, json, threadwise};
 
 /// Two programs of a kind under a scheduler: what they get done over the kernel's scheduler.
 fn gain(result: &Value, scheduler: &str, program: &str) -> f64 {
@@ -24,18 +24,12 @@ fn gain(result: &Value, scheduler: &str, program: &str) -> f64 {
 #[ignore = "long: make test FULL=1"]
 fn threads_that_spin_need_seniority_and_half_serial_programs_both_boosts() {
     let _guests = alone();
-    let output = threadwise()
-        .args(["lab", "run", "experiments/mechanisms.toml", "--no-store"])
-        .args(["--rounds", "2", "--seconds", "1", "--format", "json"])
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
+    let result = json(
+        threadwise()
+            .args(["lab", "run", "experiments/mechanisms.toml", "--no-store"])
+            .args(["--rounds", "2", "--seconds", "1", "--format", "json"])
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")),
     );
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let of = |scheduler: &str, program: &str| gain(&result, scheduler, program);
     assert!(of("threadwise", "spinning") > 1.15, "{result}");
     assert!(of("no seniority", "spinning") < 1.0, "{result}");

@@ -277,6 +277,17 @@ fn measured(scheduler: &str, script: &str, holds: impl Fn(&[f64]) -> bool) -> Ve
     measured_by("work_units", "smp-8", scheduler, script, holds)
 }
 
+/// What a command that succeeds prints as JSON.
+fn json(command: &mut Command) -> serde_json::Value {
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
 /// What it printed, after it and its scheduler ended well.
 fn stdout(done: Done) -> String {
     let well = |end: &threadwise_lab::exec::SchedulerEnd| !end.thrown_out && end.status == Some(0);

@@ -39,24 +39,15 @@ fn what_perf_records_is_replayed() {
         .status()
         .unwrap();
     assert!(unpacked.success(), "{recorded}");
-    let output = threadwise()
-        .args([
-            "sim",
-            "replay",
-            path.to_str().unwrap(),
-            "--machine",
-            "smp-8",
-            "--format",
-            "json",
-        ])
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let replayed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let replayed = json(threadwise().args([
+        "sim",
+        "replay",
+        path.to_str().unwrap(),
+        "--machine",
+        "smp-8",
+        "--format",
+        "json",
+    ]));
     let tasks = replayed["tasks"].as_array().unwrap();
     for worker in ["syn-1", "syn-2", "syn-3"] {
         let of_worker = tasks.iter().find(|task| task["comm"] == worker);
