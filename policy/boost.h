@@ -88,8 +88,12 @@ static inline bool tw_goes_unboosted(u32 nr_threads, u64 parallel_ago_ns, const 
 static inline u64 tw_boost(u64 boost_ns, u32 nr_waiting, u32 left, const struct tw_tunables *tun)
 {
 	u32 nr_others = nr_waiting > 2 ? nr_waiting - 2 : 0;
-	u64 shares = tun->boost_shares ? tun->boost_shares : 1, ratio = (shares << 16) / (shares + nr_others);
+	u64 shares = tun->boost_shares ? tun->boost_shares : 1, ratio;
 
+	/* Mostly, and without a division. */
+	if (!nr_others && left == TW_BOOST_WHOLE)
+		return boost_ns;
+	ratio = (shares << 16) / (shares + nr_others);
 	return ((boost_ns * ratio >> 16) * ratio >> 16) * left >> 16;
 }
 

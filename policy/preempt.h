@@ -67,6 +67,18 @@ static inline bool tw_preempts(const struct tw_task *waking, const struct tw_tas
 }
 
 /*
+ * Whether a serial task goes on beside a serial one that woke up (tw_preempts()), as shows without a closer
+ * look at it: by a vtime beyond which its own is not (tw_vtime_most()), its turn goes on.
+ */
+static inline bool tw_surely_stays(const struct tw_task *running_at_most, const struct tw_task *waking,
+				   const struct tw_tunables *tun)
+{
+	s64 ahead = (s64)(running_at_most->vtime - waking->vtime);
+
+	return tw_turn_left(running_at_most, waking, ahead, tun) > 0;
+}
+
+/*
  * Whether a serial task makes way for one that is bound to this CPU, however the two are ordered: it finds
  * another CPU, in place of a parallel task if need be, but a bound thread would hold up its program here.
  */

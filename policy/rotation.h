@@ -56,6 +56,12 @@ static inline u64 tw_slice_beside(enum tw_class class, u64 due_ns, u32 weight, c
 	return in_ns < most_ns ? in_ns : most_ns;
 }
 
+/* Whether the step of a task of this class goes by the age of its program's phase. */
+static inline bool tw_steps_age(enum tw_class class)
+{
+	return class >= TW_CLASS_SENIOR;
+}
+
 /*
  * How far a task of this class runs ahead of one that waits before it yields, so long after its program's
  * parallel phase began, where a look takes so long. When a phase ends some of its threads are a step behind,
@@ -71,7 +77,7 @@ static inline u64 tw_step(enum tw_class class, u64 age_ns, u64 look_ns, const st
 	u64 step_ns = 3 * look_ns;
 	u32 i;
 
-	if (class < TW_CLASS_SENIOR)
+	if (!tw_steps_age(class))
 		return tun->rotate_ns;
 	if (step_ns < TW_STEP_LEAST_NS)
 		step_ns = TW_STEP_LEAST_NS;

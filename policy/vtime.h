@@ -20,6 +20,9 @@ static inline u64 tw_vtime_charge(u64 vtime, u64 ran_ns, u32 weight, u32 capacit
 {
 	u64 work_ns = ran_ns * capacity / TW_CAPACITY_ONE;
 
+	/* Mostly, and without a division. */
+	if (weight == TW_WEIGHT_ONE)
+		return vtime + work_ns;
 	return vtime + work_ns * TW_WEIGHT_ONE / (weight ? weight : 1);
 }
 
@@ -71,17 +74,52 @@ static inline u64 tw_vtime_span(const struct tw_run *run, const struct tw_tunabl
 }
 
 /*
- * Keeps a vtime near the current one, `now`: within its span, and a boost for the senior program. Those that
- * are boosted less fall behind by the difference, which is no credit to be taken from them: they would
- * have to wait for it again each time. A task that `woke` brings none but a window's, and keeps its debt; a
- * serial one brings up to 10 ms of what it did not use, so that it goes before those that never sleep,
- * whoever they are: that is soon used up by who runs for long, and never by what people wait for. What a
- * serial task ran ahead because of its boost is forgiven, but for a window's time for each that waits, or the
- * main thread of a program, which runs in both phases, would use its boost up and then be held back. One
- * without a boost has nothing to be forgiven.
+ * How far behind the current vtime a task may be: its span. Those that are boosted less fall behind by the
+ * difference, which is no credit to be taken from them: they would have to wait for it again each time. One
+ * that `woke` brings none but a window's; a serial one brings up to 10 ms of what it did not use, so that it
+ * goes before those that never sleep, whoever they are: that is soon used up by who runs for long, and never
+ * by what people wait for.
  *
  * What counts is the time for which the credit is good, which the weight multiplies: a newcomer waits for a
  * lag, 10 ms of each that waits, and 20 times a boost at most, whoever they are.
+ */
+static inline u64 tw_behind_most(const struct tw_run *run, enum tw_class class, bool woke,
+				 const struct tw_tunables *tun)
+{
+	u64 span_ns = woke ? TW_SPAN_LEAST_NS : tw_vtime_span(run, tun), boost_ns, outrun_ns = 0;
+
+	if (woke && class > TW_CLASS_SERIAL)
+		return tun->vtime_window_ns;
+	if (!woke || !run->unboosted) {
+		boost_ns = tw_boost_of(class, run->nr_waiting, run->unboosted ? 0 : run->boost_left, tun);
+		outrun_ns = tw_boost_most(run->nr_waiting, run->boost_left, tun) - boost_ns;
+	}
+	return tw_scale_beyond(TW_WEIGHT_ONE, span_ns, run->weight) +
+	       tw_scale_beyond(TW_WEIGHT_HEAVY, outrun_ns, run->weight);
+}
+
+/*
+ * How far ahead of the current vtime a task may be: its span, and a boost for the senior program, or that
+ * would run in place at the end of its span, never overtaken, where many wait. What a serial task ran ahead
+ * because of its boost is forgiven, but for a window's time for each that waits, or the main thread of a
+ * program, which runs in both phases, would use its boost up and then be held back. One without a boost has
+ * nothing to be forgiven.
+ */
+static inline u64 tw_ahead_most(const struct tw_run *run, enum tw_class class, const struct tw_tunables *tun)
+{
+	u64 ahead_ns = tw_scale_beyond(TW_WEIGHT_ONE, tw_vtime_span(run, tun), run->weight);
+	u64 left = run->unboosted ? 0 : run->boost_left, window_ns = tun->vtime_window_ns;
+
+	if (class == TW_CLASS_SENIOR)
+		return ahead_ns + tw_boost_of(class, run->nr_waiting, left, tun);
+	if (class > TW_CLASS_SERIAL || run->unboosted)
+		return ahead_ns;
+	return tw_least(ahead_ns,
+			tw_vtime_charge(0, window_ns * (run->nr_waiting + 1), run->weight, TW_CAPACITY_ONE));
+}
+
+/*
+ * Keeps the vtime of a task, which `woke` or not, near the current one, `now`; one that woke keeps its debt.
  *
  * Inlined always: BPF has no calls with more than five arguments.
  */
@@ -89,29 +127,14 @@ static inline __attribute__((always_inline)) u64 tw_vtime_bound(u64 vtime, const
 								enum tw_class class, bool woke,
 								const struct tw_tunables *tun)
 {
-	u64 span_ns = tw_vtime_span(run, tun);
-	u64 boost_ns = tw_boost_of(class, run->nr_waiting, run->unboosted ? 0 : run->boost_left, tun);
-	u64 most_ns = tw_boost_most(run->nr_waiting, run->boost_left, tun);
-	u64 outrun_ns = woke && run->unboosted ? 0 : most_ns - boost_ns;
-	u64 behind_ns = tw_scale_beyond(TW_WEIGHT_ONE, woke ? TW_SPAN_LEAST_NS : span_ns, run->weight) +
-			tw_scale_beyond(TW_WEIGHT_HEAVY, outrun_ns, run->weight);
-	u64 forgiven_ns = tw_vtime_charge(0, tun->vtime_window_ns * (run->nr_waiting + 1), run->weight,
-					  TW_CAPACITY_ONE);
-	u64 ahead_ns = tw_scale_beyond(TW_WEIGHT_ONE, span_ns, run->weight);
+	u64 bound;
 
-	if (woke && class > TW_CLASS_SERIAL)
-		behind_ns = tun->vtime_window_ns;
-	if (class <= TW_CLASS_SERIAL && !run->unboosted && forgiven_ns < ahead_ns)
-		ahead_ns = forgiven_ns;
-	/* Or it would run in place at the end of its span, never overtaken, where many wait. */
-	if (class == TW_CLASS_SENIOR)
-		ahead_ns += boost_ns;
-
-	if (tw_before(vtime, now - behind_ns))
-		return now - behind_ns;
-	if (tw_before(now + ahead_ns, vtime))
-		return now + ahead_ns;
-	return vtime;
+	if (tw_before(vtime, now)) {
+		bound = now - tw_behind_most(run, class, woke, tun);
+		return tw_before(vtime, bound) ? bound : vtime;
+	}
+	bound = now + tw_ahead_most(run, class, tun);
+	return tw_before(bound, vtime) ? bound : vtime;
 }
 
 /*
@@ -129,6 +152,14 @@ static inline u64 tw_vtime_advance(u64 vtime, const struct tw_run *run, u64 now,
 		vtime = tw_vtime_bound(vtime, run, now, class, true, tun);
 	vtime = tw_vtime_charge(vtime, run->since_ns, run->weight, run->capacity);
 	return tw_vtime_bound(vtime, run, now, class, false, tun);
+}
+
+/* A vtime beyond which tw_vtime_advance() brings no task but one that starts with a phase: what is out of
+ * bounds goes back, or forward to the current one at most. */
+static inline u64 tw_vtime_most(u64 vtime, const struct tw_run *run, u64 now)
+{
+	return tw_vtime_charge(tw_before(vtime, now) ? now : vtime, run->before_ns + run->since_ns,
+			       run->weight, run->capacity);
 }
 
 /*

@@ -110,6 +110,8 @@ mod ffi {
         ) -> u32;
         pub safe fn tw_native_victim_scan(class: u32, nr_cpus: u32) -> u32;
         pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
+        pub safe fn tw_native_surely_stays(running_at_most: &Task, waking: &Task, tun: &Tunables) -> u32;
+        pub safe fn tw_native_vtime_most(vtime: u64, run: &Run, now: u64) -> u64;
         pub safe fn tw_native_due_in(running: &Task, waiting: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_clock_ahead(before_ns: i64, since_ns: i64, read_ns: i64) -> i64;
         pub safe fn tw_native_look_takes(before_ns: u64, took_ns: u64) -> u64;
@@ -570,6 +572,12 @@ impl Tunables {
         ffi::tw_native_preempts(waking, running, self) != 0
     }
 
+    /// Whether a serial task goes on beside a serial one that woke up, as a vtime beyond which its own is not ([`vtime_most`])
+    /// and its time on the CPU show: then it is not preempted, whatever a closer look would say.
+    pub fn surely_stays(&self, running_at_most: &Task, waking: &Task) -> bool {
+        ffi::tw_native_surely_stays(running_at_most, waking, self) != 0
+    }
+
     /// Whether a task that runs on a slower CPU takes a faster one over from what runs there, whose program has lost so much
     /// less than its own.
     pub fn takes_turn(&self, task: &Task, there: &Task, lost_more: i32) -> bool {
@@ -623,6 +631,12 @@ impl Tunables {
     pub fn yields(&self, running: &Task, waiting: &Task) -> bool {
         ffi::tw_native_yields(running, waiting, self) != 0
     }
+}
+
+/// A vtime beyond which no task comes ([`Tunables::vtime_advance`]) that was charged up to `vtime` and ran so since, but one
+/// that starts with a phase.
+pub fn vtime_most(vtime: u64, run: &Run, now: u64) -> u64 {
+    ffi::tw_native_vtime_most(vtime, run, now)
 }
 
 /// Whether a task of this class ever takes the CPU of a running one.

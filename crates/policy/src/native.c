@@ -386,6 +386,17 @@ u64 tw_native_look_takes(u64 before_ns, u64 took_ns)
 	return tw_look_takes(before_ns, took_ns);
 }
 
+u32 tw_native_surely_stays(const struct tw_task *running_at_most, const struct tw_task *waking,
+			   const struct tw_tunables *tun)
+{
+	return tw_surely_stays(running_at_most, waking, tun);
+}
+
+u64 tw_native_vtime_most(u64 vtime, const struct tw_run *run, u64 now)
+{
+	return tw_vtime_most(vtime, run, now);
+}
+
 u64 tw_native_step(u32 class, u64 age_ns, u64 look_ns, const struct tw_tunables *tun)
 {
 	return tw_step(class, age_ns, look_ns, tun);
@@ -422,9 +433,9 @@ void tw_native_look_expect(struct tw_look *look)
 	tw_look_expect(look);
 }
 
-u64 tw_native_look_for(u64 step_ns, u32 foremost)
+u64 tw_native_look_for(const struct tw_task *task, u32 foremost)
 {
-	return tw_look_for(step_ns, foremost);
+	return tw_look_for(task, foremost);
 }
 
 u32 tw_native_look_is_early(struct tw_look *look, u32 went_over)

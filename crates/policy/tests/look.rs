@@ -3,7 +3,8 @@
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, look_for,
+    BOOST_WHOLE, Class, LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES,
+    Task, look_for,
 };
 
 const MS: u64 = 1_000_000;
@@ -110,9 +111,24 @@ fn whoever_may_need_a_look_has_it_before_long() {
 
 #[test]
 fn who_is_queued_is_looked_after_in_a_step_or_after_those_before_it() {
-    assert_eq!(look_for(MS, true), MS);
-    assert_eq!(look_for(MS, false), LOOK_MOST_NS);
-    assert_eq!(look_for(30 * MS, false), 30 * MS);
+    let task = |class, step_ns, boost_left| Task {
+        vtime: 0,
+        here_ns: 0,
+        class,
+        nr_waiting: 0,
+        boost_left,
+        waits_us: 0,
+        step_ns,
+    };
+    for class in [Class::Senior, Class::Parallel] {
+        let of_step = |step_ns| task(class, step_ns, BOOST_WHOLE);
+        assert_eq!(look_for(&of_step(MS as u32), true), MS);
+        assert_eq!(look_for(&of_step(MS as u32), false), LOOK_MOST_NS);
+        assert_eq!(look_for(&of_step(30 * MS as u32), false), 30 * MS);
+    }
+    // Beside a boosted serial task only serial ones run, whose turns are long. One without a boost goes by its vtime.
+    assert_eq!(look_for(&task(Class::Serial, MS as u32, 1), true), LOOK_MOST_NS);
+    assert_eq!(look_for(&task(Class::Serial, MS as u32, 0), true), MS);
 }
 
 #[test]

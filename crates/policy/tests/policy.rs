@@ -8,7 +8,7 @@ use threadwise_policy::{
     BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Class, Group, Mode, Origin, Place, Run, Seat, Spot, Task,
     Tunables, Waiting, boost_left, clock_ahead, follows_senior, founds_home, here_ns, is_counted, is_faster,
     keeps_home, look_takes, loss_of_speed, makes_room, phase_began, phase_ended, serial_ready,
-    serial_ready_ns, vtime_charge, vtime_elsewhere, waits_us,
+    serial_ready_ns, vtime_charge, vtime_elsewhere, vtime_most, waits_us,
 };
 
 const MS: u64 = 1_000_000;
@@ -1086,6 +1086,33 @@ proptest! {
         };
         prop_assert_eq!(tunables().preempts(&waking, &running), preempts);
         prop_assert!(tunables().preempts(&task_among(na, Class::Kernel, a), &running));
+    }
+
+    /// A vtime brought up to date is not beyond what is said without bringing it up to date, and so a serial task that surely
+    /// goes on is not preempted by a serial one, whatever a closer look finds. Where its turn has begun and nobody is owed much
+    /// that is sure.
+    #[test]
+    fn who_surely_stays_is_not_preempted(
+        now: u64, apart in -1000i64..1000, ahead in -1000i64..1000, before in 0u64..200 * MS, since in 0u64..200 * MS,
+        weight in 1u32..=10_000, capacity in 100u32..=CAPACITY_ONE, here in 0u64..200 * MS, woke: bool, unboosted in 0u32..2,
+        nr in 0u32..20, nr_beside in 0u32..20,
+    ) {
+        let tun = tunables();
+        let from = |ms: i64| now.wrapping_add_signed(ms * MS as i64);
+        let origin = if woke { Origin::Waking } else { Origin::Charge };
+        let run = Run { before_ns: before, since_ns: since, weight, capacity, nr_waiting: nr, origin, unboosted, ..ALONE };
+        let left = if unboosted == 0 { run.boost_left } else { 0 };
+        let at = |vtime| Task { here_ns: here_ns(here), boost_left: left, ..task_among(nr, Class::Serial, vtime) };
+        let (running, most) = (
+            at(tun.vtime_advance(from(apart), &run, now, Class::Serial)),
+            at(vtime_most(from(apart), &run, now)),
+        );
+        prop_assert!(most.vtime.wrapping_sub(running.vtime) as i64 >= 0);
+        let waking = task_among(nr_beside, Class::Serial, from(ahead));
+        let stays = tun.surely_stays(&most, &waking);
+        prop_assert!(!stays || !tun.preempts(&waking, &running));
+        let owed = most.vtime.wrapping_sub(waking.vtime) as i64;
+        prop_assert_eq!(stays, here < tun.serial_turn_ns && owed <= 2 * tun.serial_turn_ns as i64);
     }
 
     /// The more serial tasks are ready, the less is left of boosts, and never more than all.

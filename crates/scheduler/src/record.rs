@@ -97,6 +97,10 @@ fn name(kind: u64) -> Result<&'static str> {
         (bpf_intf::tw_decision_kind_TW_DECISION_MAKES_ROOM, "tw_makes_room"),
         (bpf_intf::tw_decision_kind_TW_DECISION_CLOCK, "tw_clock"),
         (bpf_intf::tw_decision_kind_TW_DECISION_STEP, "tw_step"),
+        (
+            bpf_intf::tw_decision_kind_TW_DECISION_SURELY_STAYS,
+            "tw_surely_stays",
+        ),
     ];
     names
         .iter()

@@ -147,6 +147,8 @@ enum tw_decision_kind {
 	TW_DECISION_CLOCK,
 	/* tw_step: class, age of the phase, what a look takes. */
 	TW_DECISION_STEP,
+	/* tw_surely_stays: the running task at most, the waking one. */
+	TW_DECISION_SURELY_STAYS,
 };
 
 /* What was asked of the policy and what it answered, for a replay through the native build. */

@@ -119,19 +119,24 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 }
 
 /*
- * Whether a task of this class, of a program of so many threads, may take a CPU from what runs there at all.
- * To look at its class is cheap.
+ * Whether a task may take a CPU from what runs there, as far as is cheap to see: by its class, and of two
+ * serial ones by when that came.
  */
-__noinline bool may_take(s32 cpu, u32 class, u32 wakes, u32 tgid, u32 nr_threads)
+__noinline bool may_take(s32 cpu, struct task_struct *p __arg_trusted,
+			 const struct tw_task *task __arg_nonnull, bool wakes, u64 now)
 {
 	struct task_struct *running;
-	bool answer;
+	bool answer = false;
 
 	bpf_rcu_read_lock();
 	running = running_on(cpu);
-	if (running && (u32)running->tgid != tgid)
-		nr_threads = 0;
-	answer = running && tw_may_take(class, class_of(running), wakes, nr_threads, tun());
+	if (running) {
+		u32 class = class_of(running), nr_own = running->tgid == p->tgid ? p->signal->nr_threads : 0;
+
+		answer = tw_may_take(task->class, class, wakes, nr_own, tun()) &&
+			 !(class == TW_CLASS_SERIAL && class == task->class &&
+			   surely_stays(running, task, now));
+	}
 	bpf_rcu_read_unlock();
 	return answer;
 }
@@ -150,8 +155,7 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool w
 		bool only_here = false;
 		struct tw_task there;
 
-		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
-		    !may_take(cpu, task->class, wakes, p->tgid, p->signal->nr_threads))
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !may_take(cpu, p, task, wakes, now))
 			continue;
 		if (!look_at_running(cpu, now, &there, &only_here) || !preempts(task, &there))
 			continue;
@@ -390,7 +394,8 @@ static bool steal(struct cpu_ctx *cctx, s32 cpu, bool anywhere)
 static bool dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
 {
 	if (is_marked(cpu)) {
-		sort_for_senior(cpu, scx_bpf_now());
+		if (!is_sorted(cpu))
+			sort_for_senior(cpu, scx_bpf_now());
 		if (scx_bpf_dsq_move_to_local(cpu, SCX_ENQ_IMMED))
 			return true;
 		unmark_if_empty(cpu);

@@ -234,7 +234,7 @@ static void arm_rotation(const struct tw_task *task, u64 key, u64 now)
 	tw_look_expect(&rotation_state.look);
 	stopped = rotation_stopped(now);
 	foremost = stopped || tw_before(key, armed_key);
-	in_ns = tw_look_for(task->step_ns, foremost);
+	in_ns = tw_look_for(task, foremost);
 	if (stopped || tw_before(now + in_ns, armed_until))
 		start_timer_for(foremost ? key : armed_key, now, in_ns);
 	/* After that, or a look that ends at this moment would take it back. */
@@ -304,13 +304,21 @@ __noinline int sort_queue(s32 queue, bool all, u64 now)
 	return 0;
 }
 
+/* Whether no program became senior since this CPU's queue was put in order. */
+static bool is_sorted(s32 cpu)
+{
+	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
+
+	return !cctx || cctx->sorted_for == nr_handovers;
+}
+
 /* Puts a CPU's queue in order if a program became senior since that was done last; false if not. */
 static bool sort_for_senior(s32 cpu, u64 now)
 {
 	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
 	u32 handovers = nr_handovers;
 
-	if (!cctx || cctx->sorted_for == handovers)
+	if (!cctx || is_sorted(cpu))
 		return false;
 	if (is_marked(cpu))
 		sort_queue(cpu, true, now);

@@ -430,13 +430,10 @@ static u64 waits_ns(const struct task_struct *p, const struct task_ctx *tctx, u6
 	return since_ns(queued_ns ? queued_ns : tw_read(&tctx->waits_since), now);
 }
 
-/*
- * Whether a task of this class goes by its vtime although it is serial. Parallel ones that may run on one CPU
- * only leave word there.
- */
-__noinline bool goes_unboosted(const struct task_struct *p __arg_trusted, u32 class, u64 now)
+/* Parallel tasks that may run on one CPU only leave word there; whether a serial one goes by its vtime. */
+__noinline bool goes_unboosted_bound(const struct task_struct *p __arg_trusted, u32 class, u64 now)
 {
-	struct cpu_ctx *cctx = p->nr_cpus_allowed == 1 ? cpu_ctx_of(scx_bpf_task_cpu(p)) : NULL;
+	struct cpu_ctx *cctx = cpu_ctx_of(scx_bpf_task_cpu(p));
 	u32 nr_threads;
 	u64 ago_ns;
 	bool answer;
@@ -454,6 +451,12 @@ __noinline bool goes_unboosted(const struct task_struct *p __arg_trusted, u32 cl
 	return answer;
 }
 
+/* Whether a task of this class goes by its vtime although it is serial. */
+static bool goes_unboosted(const struct task_struct *p, u32 class, u64 now)
+{
+	return p->nr_cpus_allowed == 1 && goes_unboosted_bound(p, class, now);
+}
+
 /* How far a task of this class runs ahead of one that waits, so long after its program's phase began. */
 __noinline u32 step_after(u32 class, u64 age_ns)
 {
@@ -465,6 +468,8 @@ __noinline u32 step_after(u32 class, u64 age_ns)
 
 static u32 step_of(enum tw_class class, const struct tw_group *group, u64 now)
 {
+	if (!tw_steps_age(class))
+		return tw_step(class, 0, 0, tun());
 	return step_after(class, group ? tw_phase_age_ns(group, now) : 0);
 }
 
@@ -487,6 +492,12 @@ __noinline u64 advance(u64 vtime, const struct tw_run *run __arg_nonnull, u64 no
 	return advanced;
 }
 
+/* By what weight a task is charged. */
+static u32 weight_at(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	return fault == TW_FAULT_WEIGHTLESS ? TW_WEIGHT_ONE : weight_of(p, &tctx->in);
+}
+
 /* What a task is, and its vtime up to date. */
 __noinline int look_at(struct task_struct *p __arg_trusted, const struct task_ctx *tctx __arg_nonnull,
 		       const struct look *look __arg_nonnull, struct tw_task *task __arg_nonnull)
@@ -498,7 +509,7 @@ __noinline int look_at(struct task_struct *p __arg_trusted, const struct task_ct
 	u64 ran_ns = tw_read(&p->se.sum_exec_runtime) + look->ahead_ns - charged_ns;
 	struct tw_run run = {
 		.since_ns = ran_ns,
-		.weight = fault == TW_FAULT_WEIGHTLESS ? TW_WEIGHT_ONE : weight_of(p, &tctx->in),
+		.weight = weight_at(p, tctx),
 		.capacity = capacity_of(cpu),
 		.nr_waiting = nr_waiting_at(cpu),
 		.boost_left = boost_left,
@@ -700,7 +711,7 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
 	tctx->vtime = task->vtime;
 	if (group && task->class >= TW_CLASS_SENIOR)
 		tctx->phase = group->began;
-	if (group)
+	if (group && task->class == TW_CLASS_PARALLEL)
 		claim_seniority(task, p->tgid, group);
 	return 0;
 }
@@ -767,6 +778,30 @@ static bool look_at_running(s32 cpu, u64 now, struct tw_task *task, bool *bound)
 	look_at(p, tctx, &look, task);
 	*bound = p->nr_cpus_allowed == 1;
 	return true;
+}
+
+/* Whether a serial task that runs goes on beside one that woke up, as shows without a look at it. */
+static bool surely_stays(struct task_struct *p, const struct tw_task *waking, u64 now)
+{
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
+	struct tw_task at_most = { .class = TW_CLASS_SERIAL };
+	struct tw_run run = {};
+	u64 vtime, charged_ns;
+	bool answer;
+
+	if (!tctx)
+		return true;
+	/* As look_at() and look_at_running() have it, but with what interrupts took. */
+	vtime = tw_read(&tctx->vtime);
+	charged_ns = tw_read(&tctx->charged_ns);
+	run.since_ns = tw_read(&p->se.sum_exec_runtime) - charged_ns + since_ns(p->se.exec_start, now);
+	run.weight = weight_at(p, tctx);
+	run.capacity = capacity_of(scx_bpf_task_cpu(p));
+	at_most.vtime = tw_vtime_most(vtime, &run, vtime_now);
+	at_most.here_ns = tw_here_ns(since_ns(tw_read(&p->sched_info.last_arrival), now));
+	answer = tw_surely_stays(&at_most, waking, tun());
+	record(TW_DECISION_SURELY_STAYS, answer, task_in(&at_most), task_in(waking));
+	return answer;
 }
 
 #endif /* TW_STATE_BPF_H */

@@ -69,6 +69,7 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
         "tw_goes_unboosted" => u64::from(tunables.goes_unboosted(input[0] as u32, input[1])),
         "tw_clock" => tunables.clock(input[0], &task(1), input[8] != 0),
         "tw_step" => tunables.step(Class::try_from(input[0]).unwrap(), input[1], input[2]),
+        "tw_surely_stays" => u64::from(tunables.surely_stays(&task(0), &task(7))),
         other => panic!("{other} is no function of the policy"),
     }
 }
@@ -127,7 +128,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         answers.insert(answer);
     }
     // The comparison means something only if every function was asked, and answered this and that.
-    assert_eq!(seen.len(), 12, "{seen:?}");
+    assert_eq!(seen.len(), 13, "{seen:?}");
     for (function, (count, answers)) in &seen {
         assert!(
             *count >= 50 && answers.len() >= 2,

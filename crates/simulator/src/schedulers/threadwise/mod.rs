@@ -758,7 +758,7 @@ impl Scheduler for Threadwise {
         let key = self.tun.key(&task);
         kernel.insert_queue(index, self.queues + cpu, self.tun.slice_of(task.class), key);
         self.marked.add(cpu);
-        self.arm_rotation(kernel, key, task.step_ns);
+        self.arm_rotation(kernel, key, &task);
         if !is_bound {
             Self::kick_idle_for(kernel, index);
         }

@@ -27,13 +27,13 @@ impl Threadwise {
         kernel.start_timer(in_ns);
     }
 
-    /// `arm_rotation()`, for a task of this step.
-    pub(super) fn arm_rotation(&mut self, kernel: &mut Kernel, key: u64, step_ns: u32) {
+    /// `arm_rotation()`.
+    pub(super) fn arm_rotation(&mut self, kernel: &mut Kernel, key: u64, task: &Task) {
         let rotation = &mut self.rotation;
         let (armed, armed_key) = (rotation.armed, rotation.armed_key);
         let is_foremost = !armed || (key.wrapping_sub(armed_key) as i64) < 0;
         rotation.look.expect();
-        let in_ns = look_for(step_ns.into(), is_foremost);
+        let in_ns = look_for(task, is_foremost);
         let key = if is_foremost { key } else { armed_key };
         self.tasks_wait = true;
         if !armed || kernel.now + in_ns < rotation.armed_until {
