@@ -49,6 +49,7 @@ fn serve() -> io::Result<()> {
     ] {
         mount(kind, target)?;
     }
+    ignore_hangups();
     bring_up_loopback()?;
     // Kernels without a BPF compiler do not have it.
     let _ = fs::write(BPF_SYMBOLS, "1");
@@ -348,6 +349,15 @@ fn spawn(command: &[String], stdout: File, stderr: File) -> io::Result<Child> {
         .process_group(0)
         .spawn()
         .map_err(|error| io::Error::other(format!("cannot start {program}: {error}")))
+}
+
+/// Lets no program be ended by a hang-up. Every process without a parent becomes a child of this one, which is init, in the same
+/// session and another process group; as such a child ends while any other of its group is stopped, the kernel takes the group for
+/// one that nobody will ever continue, and hangs up on all of it (`kill_orphaned_pgrp()`, kernel/exit.c). A session for each
+/// program would do as well, but the kernel's scheduler shares CPUs among sessions (`sched_autogroup`).
+fn ignore_hangups() {
+    // SAFETY: no handler is installed. What is ignored stays ignored in programs that are started.
+    unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
 }
 
 fn log_tail() -> String {

@@ -15,7 +15,6 @@ pub use alternation::{AlternateBy, Alternation};
 pub use cgroup::{Cgroup, cgroup_ready_ns};
 pub use look::{
     LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED,
-    look_for,
 };
 pub use options::TunableOptions;
 pub use pairing::{Counts, Need, Pair, PairingBy, Reading, Rest, pairing_every_ns, pairing_gap_ns};

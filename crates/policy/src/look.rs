@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What looks of the timer at those that wait find, and when it looks again (`policy/look.h`).
 
-use crate::Task;
+use crate::{Task, Tunables};
 
 mod ffi {
-    use super::{Look, Task};
+    use super::{Look, Task, Tunables};
 
     unsafe extern "C" {
         pub safe fn tw_native_look_begin(look: &mut Look);
         pub safe fn tw_native_look_disturb(look: &mut Look);
         pub safe fn tw_native_look_found(look: &mut Look, held: u32);
         pub safe fn tw_native_look_expect(look: &mut Look);
-        pub safe fn tw_native_look_for(task: &Task, foremost: u32) -> u64;
+        pub safe fn tw_native_look_for(task: &Task, foremost: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_look_is_early(look: &mut Look, went_over: u32) -> u32;
         pub safe fn tw_native_look_again(
             look: &mut Look,
@@ -52,10 +52,12 @@ pub struct Look {
     was_early: bool,
 }
 
-/// In how many nanoseconds the timer looks after a task that is queued, and goes before the one for which the timer is there, or
-/// not.
-pub fn look_for(task: &Task, is_foremost: bool) -> u64 {
-    ffi::tw_native_look_for(task, is_foremost.into())
+impl Tunables {
+    /// In how many nanoseconds the timer looks after a task that is queued, and goes before the one for which the timer is
+    /// there, or not.
+    pub fn look_for(&self, task: &Task, is_foremost: bool) -> u64 {
+        ffi::tw_native_look_for(task, is_foremost.into(), self)
+    }
 }
 
 impl Look {

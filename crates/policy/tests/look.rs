@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use threadwise_policy::{
     BOOST_WHOLE, Class, LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES,
-    Task, look_for,
+    Task, Tunables,
 };
 
 const MS: u64 = 1_000_000;
@@ -120,15 +120,21 @@ fn who_is_queued_is_looked_after_in_a_step_or_after_those_before_it() {
         waits_us: 0,
         step_ns,
     };
+    let tun = Tunables {
+        serial_turn_ns: 3 * MS,
+        ..Tunables::default()
+    };
     for class in [Class::Senior, Class::Parallel] {
         let of_step = |step_ns| task(class, step_ns, BOOST_WHOLE);
-        assert_eq!(look_for(&of_step(MS as u32), true), MS);
-        assert_eq!(look_for(&of_step(MS as u32), false), LOOK_MOST_NS);
-        assert_eq!(look_for(&of_step(30 * MS as u32), false), 30 * MS);
+        assert_eq!(tun.look_for(&of_step(MS as u32), true), MS);
+        assert_eq!(tun.look_for(&of_step(MS as u32), false), LOOK_MOST_NS);
+        assert_eq!(tun.look_for(&of_step(30 * MS as u32), false), 30 * MS);
     }
-    // Beside a boosted serial task only serial ones run, whose turns are long. One without a boost goes by its vtime.
-    assert_eq!(look_for(&task(Class::Serial, MS as u32, 1), true), LOOK_MOST_NS);
-    assert_eq!(look_for(&task(Class::Serial, MS as u32, 0), true), MS);
+    // Beside a boosted serial task only serial ones run, which have their turns. One without a boost goes by its vtime.
+    let serial = |boost_left| task(Class::Serial, MS as u32, boost_left);
+    assert_eq!(tun.look_for(&serial(1), true), 3 * MS);
+    assert_eq!(tun.look_for(&serial(1), false), LOOK_MOST_NS);
+    assert_eq!(tun.look_for(&serial(0), true), MS);
 }
 
 #[test]

@@ -79,6 +79,7 @@ fn number_of(fault: Option<Fault>) -> bpf_intf::tw_fault {
         Some(Fault::LostTimer) => bpf_intf::tw_fault_TW_FAULT_LOST_TIMER,
         Some(Fault::OldClock) => bpf_intf::tw_fault_TW_FAULT_OLD_CLOCK,
         Some(Fault::Patient) => bpf_intf::tw_fault_TW_FAULT_PATIENT,
+        Some(Fault::Aloof) => bpf_intf::tw_fault_TW_FAULT_ALOOF,
         Some(Fault::Error) => bpf_intf::tw_fault_TW_FAULT_ERROR,
         Some(Fault::Stall) => bpf_intf::tw_fault_TW_FAULT_STALL,
         Some(Fault::Miscount) => bpf_intf::tw_fault_TW_FAULT_MISCOUNT,

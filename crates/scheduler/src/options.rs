@@ -143,6 +143,8 @@ pub enum Fault {
     OldClock,
     /// That a task has been waiting for long counts for nothing
     Patient,
+    /// A fast CPU with nothing to do does not ask for what runs on a slower one
+    Aloof,
     /// Statistics of programs that ended are kept
     Hoard,
     /// Kernel threads that are bound to a CPU wait for their turn there

@@ -119,6 +119,8 @@ enum tw_fault {
 	TW_FAULT_OLD_CLOCK,
 	/* That a task has been waiting for long counts for nothing. */
 	TW_FAULT_PATIENT,
+	/* A fast CPU that has nothing to do does not ask for what runs on a slower one. */
+	TW_FAULT_ALOOF,
 };
 
 /* The functions of policy/ whose decisions are recorded, and what stands in tw_decision.in for each. */

@@ -83,7 +83,7 @@ static s32 claim_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 	/* Who is woken by one that sleeps at once may have been given the CPU of that. */
 	if (seat < 0 || !has_smt || hidden_smt || has_mode || (wake_flags & SCX_WAKE_SYNC))
 		return seat;
-	return prefer_unknown_core(p, prev_cpu, seat);
+	return prefer_core(p, prev_cpu, seat);
 }
 
 /* A better CPU than `cpu` to which a task of this class goes, or -1. It is claimed, or has to be `taken`. */
@@ -131,11 +131,13 @@ __noinline bool may_take(s32 cpu, struct task_struct *p __arg_trusted,
 	bpf_rcu_read_lock();
 	running = running_on(cpu);
 	if (running) {
-		u32 class = class_of(running), nr_own = running->tgid == p->tgid ? p->signal->nr_threads : 0;
+		struct tw_task there = { .class = class_of(running) };
+		u32 nr_own = running->tgid == p->tgid ? p->signal->nr_threads : 0;
 
-		answer = tw_may_take(task->class, class, wakes, nr_own, tun()) &&
-			 !(class == TW_CLASS_SERIAL && class == task->class &&
-			   surely_stays(running, task, now));
+		answer = tw_may_take(task->class, there.class, wakes, nr_own, tun());
+		if (answer && there.class == TW_CLASS_SERIAL && task->class == TW_CLASS_SERIAL)
+			answer = makes_room(&there, running->nr_cpus_allowed == 1, p->nr_cpus_allowed == 1) ||
+				 !surely_stays(running, task, now);
 	}
 	bpf_rcu_read_unlock();
 	return answer;
@@ -157,7 +159,9 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool w
 
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !may_take(cpu, p, task, wakes, now))
 			continue;
-		if (!look_at_running(cpu, now, &there, &only_here) || !preempts(task, &there))
+		if (!look_at_running(cpu, now, &there, &only_here))
+			continue;
+		if (!makes_room(&there, only_here, p->nr_cpus_allowed == 1) && !preempts(task, &there))
 			continue;
 		if (!only_here)
 			return cpu;

@@ -234,7 +234,7 @@ static void arm_rotation(const struct tw_task *task, u64 key, u64 now)
 	tw_look_expect(&rotation_state.look);
 	stopped = rotation_stopped(now);
 	foremost = stopped || tw_before(key, armed_key);
-	in_ns = tw_look_for(task, foremost);
+	in_ns = tw_look_for(task, foremost, tun());
 	if (stopped || tw_before(now + in_ns, armed_until))
 		start_timer_for(foremost ? key : armed_key, now, in_ns);
 	/* After that, or a look that ends at this moment would take it back. */

@@ -96,6 +96,20 @@ static struct tw_seat seat_of(const struct task_struct *p, s32 cpu, s32 prev, co
 	};
 }
 
+/* The rank of a CPU for a task that ran on `prev`; of one that is not idle, or not for it, TW_SEAT_NONE. */
+static u32 rank_of(const struct task_struct *p, s32 cpu, s32 prev, const struct cpumask *idle,
+		   const struct cpumask *online)
+{
+	struct tw_seat seat;
+
+	/* Those that are offline stay marked as idle. */
+	if (!bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+	    !bpf_cpumask_test_cpu(cpu, online))
+		return TW_SEAT_NONE;
+	seat = seat_of(p, cpu, prev, idle, online);
+	return tw_seat_rank(&seat);
+}
+
 /* The best of the idle CPUs of less rank than `limit` for a task that ran on `prev`, or -1. */
 static s32 best_seat(const struct task_struct *p, s32 prev, const struct cpumask *idle, u32 limit)
 {
@@ -105,15 +119,8 @@ static s32 best_seat(const struct task_struct *p, s32 prev, const struct cpumask
 
 	bpf_for(i, 0, nr) {
 		s32 cpu = (prev + i) % nr_cpus;
-		struct tw_seat seat;
-		u32 rank;
+		u32 rank = rank_of(p, cpu, prev, idle, online);
 
-		/* Those that are offline stay marked as idle. */
-		if (!bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
-		    !bpf_cpumask_test_cpu(cpu, online))
-			continue;
-		seat = seat_of(p, cpu, prev, idle, online);
-		rank = tw_seat_rank(&seat);
 		if (rank >= best_rank)
 			continue;
 		best = cpu;
@@ -161,19 +168,48 @@ static s32 claim_whole_core(const struct task_struct *p, s32 prev)
 	return cpu >= 0 ? cpu : claim_unknown_core(p, prev);
 }
 
-/*
- * The idle CPU that the kernel claimed for a task, or in its place one of an idle core where that is shared:
- * the kernel, which looks for idle cores first, knew of none.
- */
-static s32 prefer_unknown_core(const struct task_struct *p, s32 prev, s32 cpu)
+/* Another CPU of the core that a task left, if that goes before `cpu`, which was claimed for it. Claimed, or
+ * -1. */
+__noinline int claim_own_core(const struct task_struct *p __arg_trusted, s32 prev, s32 cpu)
 {
-	s32 whole = neighbours_of(cpu).run ? claim_unknown_core(p, prev) : -1;
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+	struct tw_seat seat = seat_of(p, cpu, prev, idle, online);
+	u32 i, limit = tw_seat_rank(&seat);
+	s32 other = prev, best = -1;
 
-	if (whole < 0)
+	bpf_for(i, 0, TW_SIBLINGS) {
+		other = siblings[other & (TW_MAX_CPUS - 1)];
+		if (other == prev)
+			break;
+		if (rank_of(p, other, prev, idle, online) < limit) {
+			best = other;
+			break;
+		}
+	}
+	scx_bpf_put_idle_cpumask(idle);
+	scx_bpf_put_cpumask(online);
+	return best >= 0 && scx_bpf_test_and_clear_cpu_idle(best) ? best : -1;
+}
+
+/*
+ * The idle CPU that the kernel claimed for a task, or where that is shared, as the kernel, which looks for
+ * idle cores first, knew of none, in its place one of an idle core, or else of the core that the task left.
+ */
+static s32 prefer_core(const struct task_struct *p, s32 prev, s32 cpu)
+{
+	s32 better;
+
+	if (!neighbours_of(cpu).run)
+		return cpu;
+	better = claim_unknown_core(p, prev);
+	if (better < 0 && first_of_core(cpu) != first_of_core(prev))
+		better = claim_own_core(p, prev, cpu);
+	if (better < 0)
 		return cpu;
 	/* Gives up the other claim: the CPU says again that it is idle. */
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-	return whole;
+	return better;
 }
 
 /* An idle CPU for which a running task of this class leaves its own, claimed, or -1. */

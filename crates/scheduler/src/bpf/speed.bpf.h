@@ -120,6 +120,8 @@ static void pull_from_slower(s32 cpu)
 {
 	struct tw_task nothing = {};
 
+	if (fault == TW_FAULT_ALOOF)
+		return;
 	if (is_fast(cpu) && scx_bpf_now() - slower_kept_at < TW_KEPT_RECENTLY_NS)
 		call_from_slower(cpu, 0, &nothing);
 }

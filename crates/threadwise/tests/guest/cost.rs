@@ -19,11 +19,13 @@ fn profile_of(args: &[&str]) -> (serde_json::Value, bool) {
     (profile, stderr.contains("the host could not keep up"))
 }
 
-/// The same of two processes that wake each other this often.
-fn profile_of_pipe(scheduler: &[&str], wakeups: u64) -> (serde_json::Value, bool) {
+/// The same of two processes that wake each other this often, bound to one CPU or not.
+fn profile_of_pipe(scheduler: &[&str], wakeups: u64, bound: bool) -> (serde_json::Value, bool) {
     let (mips, rounds) = (super::mips(), (wakeups / 2).to_string());
+    let bind = ["busybox", "taskset", "8"];
     let pipe = ["perf", "bench", "sched", "pipe", "-l", &rounds];
-    profile_of(&[&["--mips", &mips], scheduler, &pipe].concat())
+    let options = [&["--mips", &mips, "--program", "perf"], scheduler].concat();
+    profile_of(&[&options, &bind[..if bound { 3 } else { 0 }], &pipe].concat())
 }
 
 /// How often the functions with such an end of their name were called.
@@ -38,36 +40,91 @@ fn calls(profile: &serde_json::Value, name: &str) -> u64 {
 #[test]
 fn a_switch_costs_hardly_more_instructions_than_under_the_kernels_scheduler() {
     // Loading the program is a tenth of it.
-    const WAKEUPS: u64 = 24_000;
+    costs_at_most(1.06, 24_000, false);
+}
+
+#[test]
+fn a_switch_between_tasks_of_one_cpu_costs_no_more_than_under_other_schedulers() {
+    // Both wait for the CPU each time. It was 1.54 times when this was written, 1.85 before, and is 1.48 to 2.40 under four other
+    // schedulers that are loaded into the kernel (docs/results/overhead.md).
+    costs_at_most(1.65, 12_000, true);
+}
+
+/// A wake-up costs so much of what it does under the kernel's scheduler, or less.
+fn costs_at_most(ratio: f64, wakeups: u64, bound: bool) {
     // What the host could not serve shows nothing, and is asked of slower machines.
     loop {
-        let pipes = [&[][..], &["--scheduler", "scx_threadwise"]].map(|of| instructions_of_pipe(of, WAKEUPS));
+        let pipes = [&[][..], &["--scheduler", "scx_threadwise"]]
+            .map(|scheduler| instructions_of_pipe(scheduler, wakeups, bound));
         let [(kernel, lost_there), (ours, lost_here)] = pipes;
-        if ours < 1.06 * kernel {
+        if ours < ratio * kernel {
             return;
         }
         assert!(
             (lost_there || lost_here) && slow_down(),
-            "{ours} instructions for {WAKEUPS} wake-ups, {kernel} under the kernel's"
+            "{ours} instructions for {wakeups} wake-ups, {kernel} under the kernel's"
         );
     }
 }
 
 /// All instructions of the guest while two processes wake each other, and whether the host could not keep up.
-fn instructions_of_pipe(scheduler: &[&str], wakeups: u64) -> (f64, bool) {
-    let (profile, is_lost) = profile_of_pipe(scheduler, wakeups);
-    // Each wakes the other, sleeps, and leaves its CPU idle.
+fn instructions_of_pipe(scheduler: &[&str], wakeups: u64, bound: bool) -> (f64, bool) {
+    let (profile, is_lost) = profile_of_pipe(scheduler, wakeups, bound);
+    // Each wakes the other, sleeps, and leaves its CPU idle, or to the other.
     let switches = calls(&profile, "__schedule");
-    assert!(switches > 18 * wakeups / 10, "{scheduler:?}: {switches} switches");
+    let least = if bound { 9 } else { 18 };
+    assert!(
+        switches > least * wakeups / 10,
+        "{scheduler:?}: {switches} switches"
+    );
     // What belongs to a scheduler is told by its hooks' names.
-    let selected = calls(&profile, "_threadwise_select_cpu");
+    let hook = if bound {
+        "_threadwise_enqueue"
+    } else {
+        "_threadwise_select_cpu"
+    };
+    let hooked = calls(&profile, hook);
     let expected = if scheduler.is_empty() {
         0..1
     } else {
         9 * wakeups / 10..2 * wakeups
     };
-    assert!(expected.contains(&selected), "{scheduler:?}: {selected} calls");
+    assert!(expected.contains(&hooked), "{scheduler:?}: {hooked} calls");
     (profile["instructions"].as_u64().unwrap() as f64, is_lost)
+}
+
+/// What one more of these costs: all instructions of the guest for the longer of two runs of perf bench sched less those for the
+/// shorter, which differ by 16,000.
+fn instructions_each(machine: &str, bench: &[&str], lengths: [&str; 2]) -> f64 {
+    let [few, many] = lengths.map(|length| {
+        let scheduler = [
+            "--scheduler",
+            "scx_threadwise",
+            "--mips",
+            "20",
+            "--machine",
+            machine,
+        ];
+        let perf = [&["perf", "bench", "sched"], bench, &["-l", length]].concat();
+        let (profile, _) = profile_of(&[&scheduler[..], &perf].concat());
+        profile["instructions"].as_u64().unwrap() as f64
+    });
+    (many - few) / 16_000.0
+}
+
+#[test]
+#[ignore = "long: make test FULL=1"]
+fn costs_hardly_grow_with_cpus_and_tasks() {
+    let wakeup = |machine| instructions_each(machine, &["pipe"], ["1000", "9000"]);
+    let (few, many) = (wakeup("smp-8"), wakeup("package:1 llc:1 core:64 pu:1"));
+    assert!(many < 1.15 * few, "{few} a wake-up on 8 CPUs, {many} on 64");
+    // Each of 20 senders sends a message to each of 20 receivers, in one group or ten.
+    let message = |groups, lengths| instructions_each("smp-8", &["messaging", "-t", "-g", groups], lengths);
+    let (few, many) = (message("1", ["20", "60"]), message("10", ["2", "6"]));
+    assert!(
+        many < 1.25 * few,
+        "{few} a message with 40 tasks, {many} with 400"
+    );
 }
 
 /// The verifier follows each function that is inlined wherever it is called, and each branch with all that is known: to inline one

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use threadwise_lab::exec::Job;
 use threadwise_lab::run::{LATE_LIMIT, LOST_LIMIT};
 
-use super::{Guest, alone, exec_all, job, measured_by, mips, slow_down, stdout, threadwise};
+use super::{Guest, alone, exec_all, job, measured_by, mips, run, slow_down, stdout, threadwise};
 
 #[test]
 fn governed_cores_have_their_speeds() {
@@ -87,6 +87,17 @@ fn what_a_program_leaves_running_is_ended() {
     let [left, after, control] = exec_all("smp-8", jobs.each_ref());
     assert_eq!((stdout(left), stdout(control)), (String::new(), String::new()));
     assert_eq!(stdout(after), "disabled\ngone\n");
+}
+
+#[test]
+fn a_stopped_process_is_nobody_s_end() {
+    // One that has lost its parent ends beside one that is stopped. The kernel sends the whole group SIGHUP then, which ended half
+    // an hour of stress.
+    let script = "
+        ( busybox sleep 0.3 & )
+        busybox sleep 60 & P=$!
+        busybox kill -STOP $P; busybox sleep 0.8; busybox kill -KILL $P; echo on";
+    assert_eq!(stdout(run("", script)), "on\n");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Who runs where: a serial program has a core, the fastest if CPUs differ, and no CPU is idle beside those that wait.
 
-use super::{as_fast_as_possible, exec, job, measured, measured_by, stdout};
+use super::{as_fast_as_possible, exec, job, measured, measured_by, number_after, stdout};
 
 #[test]
 fn a_serial_program_keeps_a_core_beside_a_parallel_one() {
@@ -130,6 +130,51 @@ fn serial_programs_take_turns_on_the_fast_cpu() {
     assert!(less_to_more(&done) > 0.85, "{done:?}");
 }
 
+/// How long the fast CPU was idle beside a serial program in 3 s, in milliseconds, while one that is bound to it slept for 8 ms on
+/// the mean and ran for as long in turn; and how often the bound one waited for longer than 0.7 ms to run.
+fn idle_beside_a_serial_one(options: &str) -> (f64, usize) {
+    let script = r#"
+        busybox mount -t tracefs none /sys/kernel/tracing
+        busybox taskset 1 threadwise bench interactive --sleep-ms 8 --units 1600 --duration 100 >/dev/null & I=$!
+        busybox taskset ff threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 100 >/dev/null & S=$!
+        busybox sleep 1; cd /sys/kernel/tracing
+        echo 1 >tracing_cpumask; echo 4096 >buffer_size_kb; echo 1 >events/sched/sched_switch/enable; echo 1 >events/sched/sched_wakeup/enable
+        echo 1 >tracing_on; busybox sleep 3; echo 0 >tracing_on; echo "bound $I"; busybox cat trace; kill $I $S"#;
+    let scheduler = format!("scx_threadwise --machine amp-8 {options}");
+    let out = stdout(exec("amp-8", &job(&scheduler, script)));
+    let bound = number_after("bound ", &out);
+    let (mut idle_ms, mut idle_since, mut nr_late, mut woken_at) = (0.0, None, 0, None);
+    for line in out.lines().filter(|line| line.contains(": sched_")) {
+        let (before, what) = line.split_once(": sched_").unwrap();
+        let at_ms = 1000.0 * before.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
+        if what.starts_with("switch") && what.contains("next_comm=swapper/0") {
+            idle_since = Some(at_ms);
+        } else if what.starts_with("switch") {
+            idle_ms += idle_since.take().map_or(0.0, |since| at_ms - since);
+        }
+        if what.starts_with("wakeup") && what.contains(&format!(" pid={bound} ")) {
+            woken_at = Some(at_ms);
+        } else if what.contains(&format!(" next_pid={bound} ")) {
+            nr_late += usize::from(woken_at.take().is_some_and(|since| at_ms - since > 0.7));
+        }
+    }
+    (idle_ms, nr_late)
+}
+
+#[test]
+#[ignore = "long: make test FULL=1"]
+fn a_fast_cpu_with_nothing_to_do_asks_for_what_runs_on_a_slow_one() {
+    // If that were not asked, it would come at one of its own CPU's ticks, every 4 ms.
+    let (asked, nr_late) = idle_beside_a_serial_one("");
+    let (unasked, _) = idle_beside_a_serial_one("--inject-fault aloof");
+    assert!(
+        unasked > 1.8 * asked,
+        "idle for {asked} ms, for {unasked} if not asked"
+    );
+    // And who runs there meanwhile makes way at once for the one that can go nowhere else, some 190 times.
+    assert!(nr_late < 40, "{nr_late} times late");
+}
+
 #[test]
 #[ignore = "long: make test FULL=1"]
 fn serial_programs_have_the_faster_of_three_kinds_of_cpus() {
@@ -231,6 +276,41 @@ fn no_two_threads_share_a_core_while_one_is_idle() {
     // Who is not told has two threads on one core sooner or later.
     let untold = least_of_four("smt-8-hidden", "scx_threadwise", "", |least| least < 0.8);
     assert!(untold < 0.8, "{untold} of a core without knowing them");
+}
+
+#[test]
+#[ignore = "long: make test FULL=1"]
+fn a_task_whose_cpu_is_taken_goes_to_another_of_its_core() {
+    // A hog on each of three cores moves to that core's other CPU, all at once and again and again: where is one that mostly sleeps?
+    // What else there is to run has the fourth.
+    let script = r#"
+        busybox taskset -p c0 $$ >/dev/null
+        busybox taskset 3f threadwise bench interactive --sleep-ms 10 --duration 100 >/dev/null & I=$!
+        for mask in 1 4 10; do
+            busybox taskset $mask threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 100 >/dev/null & P="$P $!"
+        done
+        busybox sleep 0.5
+        for masks in $(for i in $(busybox seq 1 20); do echo 2,8,20 1,4,10; done); do
+            set -- $(echo $masks | busybox tr , ' ')
+            for p in $P; do busybox taskset -p $1 $p >/dev/null; shift; done
+            busybox sleep 0.15
+            read -r line </proc/$I/stat; set -- $line; shift 38; echo $1
+        done
+        busybox kill $I $P"#;
+    let changes = |machine: &str, scheduler: &str| {
+        let out = stdout(exec(machine, &job(scheduler, script)));
+        let cpus: Vec<u32> = out.lines().map(|line| line.parse().unwrap()).collect();
+        assert_eq!(cpus.len(), 40, "{out}");
+        cpus.windows(2).filter(|pair| pair[0] / 2 != pair[1] / 2).count()
+    };
+    let ours = [changes("smt-8", "scx_threadwise"), changes("smt-8-hidden", TOLD)];
+    assert!(
+        ours.iter().all(|&nr| nr <= 5),
+        "{ours:?} of 39 times on another core"
+    );
+    // Who does not know which CPUs share a core takes any.
+    let untold = changes("smt-8-hidden", "scx_threadwise");
+    assert!(untold > 5, "{untold} of 39 times on another core");
 }
 
 #[test]

@@ -424,7 +424,11 @@ impl Threadwise {
         if !self.has_smt && kernel.may_run(task, prev) && kernel.claim_idle(prev) {
             return Some(prev);
         }
-        kernel.select_idle(task, prev)
+        let seat = kernel.select_idle(task, prev)?;
+        if !self.has_smt || self.hidden_smt || self.has_mode() {
+            return Some(seat);
+        }
+        Some(self.prefer_core(kernel, task, prev, seat))
     }
 
     /// A better CPU than this to which a task of this class goes, and whether it is taken from another.
@@ -463,13 +467,12 @@ impl Threadwise {
                 continue;
             }
             let ahead_ns = kernel.now - kernel.tasks[running].exec_start;
-            if !self
-                .tun
-                .preempts(task, &self.look_at(kernel, running, ahead_ns, false))
-            {
+            let there = self.look_at(kernel, running, ahead_ns, false);
+            let [is_bound, only_here] = [index, running].map(|task| kernel.tasks[task].bound_to.is_some());
+            if !makes_room(&there, only_here, is_bound) && !self.tun.preempts(task, &there) {
                 continue;
             }
-            if kernel.tasks[running].bound_to.is_none() {
+            if !only_here {
                 return Some(cpu);
             }
             bound = bound.or(Some(cpu));

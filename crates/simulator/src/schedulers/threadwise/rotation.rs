@@ -3,7 +3,7 @@
 
 use threadwise_policy::{
     ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED, Task, follows_senior, is_before,
-    look_for, makes_room,
+    makes_room,
 };
 
 use super::Threadwise;
@@ -33,7 +33,7 @@ impl Threadwise {
         let (armed, armed_key) = (rotation.armed, rotation.armed_key);
         let is_foremost = !armed || (key.wrapping_sub(armed_key) as i64) < 0;
         rotation.look.expect();
-        let in_ns = look_for(task, is_foremost);
+        let in_ns = self.tun.look_for(task, is_foremost);
         let key = if is_foremost { key } else { armed_key };
         self.tasks_wait = true;
         if !armed || kernel.now + in_ns < rotation.armed_until {

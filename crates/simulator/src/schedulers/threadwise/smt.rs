@@ -88,6 +88,34 @@ impl Threadwise {
         }
     }
 
+    /// The idle CPU that the kernel claimed for a task, or in its place, where that shares a core, another of the core that the
+    /// task left.
+    pub(super) fn prefer_core(
+        &self,
+        kernel: &mut Kernel,
+        task: TaskIndex,
+        prev: CpuIndex,
+        cpu: CpuIndex,
+    ) -> CpuIndex {
+        let claimed = self.seat_of(kernel, task, cpu, prev);
+        if !claimed.shared || claimed.same_core {
+            return cpu;
+        }
+        let rank = |kernel: &Kernel, cpu| self.seat_of(kernel, task, cpu, prev).rank().unwrap_or(Seat::NONE);
+        let limit = rank(kernel, cpu);
+        let goes_before = |&other: &CpuIndex| {
+            kernel.is_idle(other) && kernel.may_run(task, other) && rank(kernel, other) < limit
+        };
+        let better = kernel.core_of(prev).iter().copied().find(goes_before);
+        match better.filter(|&better| kernel.claim_idle(better)) {
+            Some(better) => {
+                kernel.kick(cpu);
+                better
+            }
+            None => cpu,
+        }
+    }
+
     /// An idle CPU for which a running task of this class leaves its own.
     pub(super) fn find_better_seat(
         &self,
