@@ -90,16 +90,17 @@ static inline void tw_look_expect(struct tw_look *look)
 
 /*
  * In how long the timer looks after a task that is queued: in a step, or later if it is there for one that
- * goes before it. A serial one with a boost has just found no CPU to take, so those that it may take run
- * serial ones too: it is looked after when their turns are over. Where two such wake each other on one CPU a
- * look in each step was 7 % of all instructions.
+ * goes before it. A serial one with a boost that `woke` has just found no CPU to take: mostly those run
+ * serial ones too, and it is looked after when their turns are over. Where two such wake each other on one
+ * CPU a look in each step was 7 % of all instructions.
  */
-static inline u64 tw_look_for(const struct tw_task *task, bool foremost, const struct tw_tunables *tun)
+static inline u64 tw_look_for(const struct tw_task *task, bool woke, bool foremost,
+			      const struct tw_tunables *tun)
 {
-	bool beside_serial = task->class <= TW_CLASS_SERIAL && task->boost_left;
-	u64 soon_ns =
-		beside_serial && tun->serial_turn_ns > task->step_ns ? tun->serial_turn_ns : task->step_ns;
+	u64 soon_ns = task->step_ns;
 
+	if (woke && task->class <= TW_CLASS_SERIAL && task->boost_left && tun->serial_turn_ns > soon_ns)
+		soon_ns = tun->serial_turn_ns;
 	return foremost || soon_ns > TW_LOOK_MOST_NS ? soon_ns : TW_LOOK_MOST_NS;
 }
 

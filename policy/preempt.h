@@ -87,4 +87,15 @@ static inline bool tw_makes_room(const struct tw_task *running, bool running_is_
 	return waiting_is_bound && !running_is_bound && running->class == TW_CLASS_SERIAL;
 }
 
+/*
+ * Whether a task that woke up takes its CPU at once from a serial one that makes room for it: after a step,
+ * or that would get nowhere where each CPU that it may use has one that wakes up again and again.
+ */
+static inline bool tw_turns_out(const struct tw_task *running, bool running_is_bound, bool waking_is_bound,
+				const struct tw_tunables *tun)
+{
+	return tw_makes_room(running, running_is_bound, waking_is_bound) &&
+	       running->here_ns >= tun->rotate_ns;
+}
+
 #endif /* TW_PREEMPT_H */

@@ -110,6 +110,12 @@ mod ffi {
         pub safe fn tw_native_victim_scan(class: u32, nr_cpus: u32) -> u32;
         pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_surely_stays(running_at_most: &Task, waking: &Task, tun: &Tunables) -> u32;
+        pub safe fn tw_native_turns_out(
+            running: &Task,
+            running_is_bound: u32,
+            waking_is_bound: u32,
+            tun: &Tunables,
+        ) -> u32;
         pub safe fn tw_native_vtime_most(vtime: u64, run: &Run, now: u64) -> u64;
         pub safe fn tw_native_due_in(running: &Task, waiting: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_clock_ahead(before_ns: i64, since_ns: i64, read_ns: i64) -> i64;
@@ -569,6 +575,11 @@ impl Tunables {
     /// Whether a task that became ready takes the CPU of a running one.
     pub fn preempts(&self, waking: &Task, running: &Task) -> bool {
         ffi::tw_native_preempts(waking, running, self) != 0
+    }
+
+    /// Whether a task that woke up takes its CPU at once from a serial one, where each is bound to that or not.
+    pub fn turns_out(&self, running: &Task, running_is_bound: bool, waking_is_bound: bool) -> bool {
+        ffi::tw_native_turns_out(running, running_is_bound.into(), waking_is_bound.into(), self) != 0
     }
 
     /// Whether a serial task goes on beside a serial one that woke up, as a vtime beyond which its own is not ([`vtime_most`])

@@ -392,6 +392,12 @@ u32 tw_native_surely_stays(const struct tw_task *running_at_most, const struct t
 	return tw_surely_stays(running_at_most, waking, tun);
 }
 
+u32 tw_native_turns_out(const struct tw_task *running, u32 running_is_bound, u32 waking_is_bound,
+			const struct tw_tunables *tun)
+{
+	return tw_turns_out(running, running_is_bound, waking_is_bound, tun);
+}
+
 u64 tw_native_vtime_most(u64 vtime, const struct tw_run *run, u64 now)
 {
 	return tw_vtime_most(vtime, run, now);
@@ -433,9 +439,9 @@ void tw_native_look_expect(struct tw_look *look)
 	tw_look_expect(look);
 }
 
-u64 tw_native_look_for(const struct tw_task *task, u32 foremost, const struct tw_tunables *tun)
+u64 tw_native_look_for(const struct tw_task *task, u32 woke, u32 foremost, const struct tw_tunables *tun)
 {
-	return tw_look_for(task, foremost, tun);
+	return tw_look_for(task, woke, foremost, tun);
 }
 
 u32 tw_native_look_is_early(struct tw_look *look, u32 went_over)

@@ -126,15 +126,18 @@ fn who_is_queued_is_looked_after_in_a_step_or_after_those_before_it() {
     };
     for class in [Class::Senior, Class::Parallel] {
         let of_step = |step_ns| task(class, step_ns, BOOST_WHOLE);
-        assert_eq!(tun.look_for(&of_step(MS as u32), true), MS);
-        assert_eq!(tun.look_for(&of_step(MS as u32), false), LOOK_MOST_NS);
-        assert_eq!(tun.look_for(&of_step(30 * MS as u32), false), 30 * MS);
+        for woke in [false, true] {
+            assert_eq!(tun.look_for(&of_step(MS as u32), woke, true), MS);
+            assert_eq!(tun.look_for(&of_step(MS as u32), woke, false), LOOK_MOST_NS);
+            assert_eq!(tun.look_for(&of_step(30 * MS as u32), woke, false), 30 * MS);
+        }
     }
-    // Beside a boosted serial task only serial ones run, which have their turns. One without a boost goes by its vtime.
+    // A serial one that found no CPU waits for serial ones, which have their turns. One without a boost goes by its vtime.
     let serial = |boost_left| task(Class::Serial, MS as u32, boost_left);
-    assert_eq!(tun.look_for(&serial(1), true), 3 * MS);
-    assert_eq!(tun.look_for(&serial(1), false), LOOK_MOST_NS);
-    assert_eq!(tun.look_for(&serial(0), true), MS);
+    assert_eq!(tun.look_for(&serial(1), true, true), 3 * MS);
+    assert_eq!(tun.look_for(&serial(1), true, false), LOOK_MOST_NS);
+    assert_eq!(tun.look_for(&serial(1), false, true), MS);
+    assert_eq!(tun.look_for(&serial(0), true, true), MS);
 }
 
 #[test]

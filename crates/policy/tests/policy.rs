@@ -840,6 +840,18 @@ fn only_bound_tasks_turn_a_serial_one_out() {
         assert!(!makes_room(&running, true, true), "both may go nowhere else");
         assert!(!makes_room(&running, false, false));
     }
+    // As they wake up they do so at once, but not again and again.
+    let tun = tunables();
+    let here_for = |class, here_ns| Task {
+        here_ns,
+        ..task(class, 0)
+    };
+    let step_ns = tun.rotate_ns as u32;
+    let serial = here_for(Class::Serial, step_ns);
+    assert!(tun.turns_out(&serial, false, true));
+    assert!(!tun.turns_out(&here_for(Class::Serial, step_ns - 1), false, true));
+    assert!(!tun.turns_out(&serial, false, false) && !tun.turns_out(&serial, true, true));
+    assert!(!tun.turns_out(&here_for(Class::Parallel, step_ns), false, true));
 }
 
 #[test]

@@ -120,7 +120,7 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 
 /*
  * Whether a task may take a CPU from what runs there, as far as is cheap to see: by its class, and of two
- * serial ones by when that came.
+ * serial ones by whether the turn of that surely goes on and it need not make room.
  */
 __noinline bool may_take(s32 cpu, struct task_struct *p __arg_trusted,
 			 const struct tw_task *task __arg_nonnull, bool wakes, u64 now)
@@ -136,7 +136,8 @@ __noinline bool may_take(s32 cpu, struct task_struct *p __arg_trusted,
 
 		answer = tw_may_take(task->class, there.class, wakes, nr_own, tun());
 		if (answer && there.class == TW_CLASS_SERIAL && task->class == TW_CLASS_SERIAL)
-			answer = makes_room(&there, running->nr_cpus_allowed == 1, p->nr_cpus_allowed == 1) ||
+			answer = tw_makes_room(&there, running->nr_cpus_allowed == 1,
+					       p->nr_cpus_allowed == 1) ||
 				 !surely_stays(running, task, now);
 	}
 	bpf_rcu_read_unlock();
@@ -161,7 +162,8 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool w
 			continue;
 		if (!look_at_running(cpu, now, &there, &only_here))
 			continue;
-		if (!makes_room(&there, only_here, p->nr_cpus_allowed == 1) && !preempts(task, &there))
+		if (!tw_turns_out(&there, only_here, p->nr_cpus_allowed == 1, tun()) &&
+		    !preempts(task, &there))
 			continue;
 		if (!only_here)
 			return cpu;
@@ -302,7 +304,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	key = key_of(&task);
 	scx_bpf_dsq_insert_vtime(p, cpu, tw_slice_of(task.class, tun()), key, enq_flags);
 	mark_queued(cpu);
-	arm_rotation(&task, key, now);
+	arm_rotation(&task, wakes && direct, key, now);
 	/* A CPU may have gone idle since select_cpu() looked. The kernel has its own look after this. */
 	if (p->nr_cpus_allowed > 1)
 		kick_idle_for(p);
@@ -398,6 +400,7 @@ static bool steal(struct cpu_ctx *cctx, s32 cpu, bool anywhere)
 static bool dispatch_idle(struct cpu_ctx *cctx, s32 cpu)
 {
 	if (is_marked(cpu)) {
+		/* Mostly it is, and the clock need not be read. */
 		if (!is_sorted(cpu))
 			sort_for_senior(cpu, scx_bpf_now());
 		if (scx_bpf_dsq_move_to_local(cpu, SCX_ENQ_IMMED))

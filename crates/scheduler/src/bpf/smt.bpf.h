@@ -189,12 +189,13 @@ __noinline int claim_own_core(const struct task_struct *p __arg_trusted, s32 pre
 	}
 	scx_bpf_put_idle_cpumask(idle);
 	scx_bpf_put_cpumask(online);
-	return best >= 0 && scx_bpf_test_and_clear_cpu_idle(best) ? best : -1;
+	/* Its neighbour may have gone idle meanwhile. */
+	return seat.shared && best >= 0 && scx_bpf_test_and_clear_cpu_idle(best) ? best : -1;
 }
 
 /*
- * The idle CPU that the kernel claimed for a task, or where that is shared, as the kernel, which looks for
- * idle cores first, knew of none, in its place one of an idle core, or else of the core that the task left.
+ * The CPU for a task for which the kernel claimed this one: this, if its core is idle. Else the kernel, which
+ * looks for idle cores first, knew of none: one of an idle core all the same, or of the core that it left.
  */
 static s32 prefer_core(const struct task_struct *p, s32 prev, s32 cpu)
 {

@@ -493,7 +493,7 @@ __noinline u64 advance(u64 vtime, const struct tw_run *run __arg_nonnull, u64 no
 }
 
 /* By what weight a task is charged. */
-static u32 weight_at(const struct task_struct *p, const struct task_ctx *tctx)
+static u32 charged_weight(const struct task_struct *p, const struct task_ctx *tctx)
 {
 	return fault == TW_FAULT_WEIGHTLESS ? TW_WEIGHT_ONE : weight_of(p, &tctx->in);
 }
@@ -509,7 +509,7 @@ __noinline int look_at(struct task_struct *p __arg_trusted, const struct task_ct
 	u64 ran_ns = tw_read(&p->se.sum_exec_runtime) + look->ahead_ns - charged_ns;
 	struct tw_run run = {
 		.since_ns = ran_ns,
-		.weight = weight_at(p, tctx),
+		.weight = charged_weight(p, tctx),
 		.capacity = capacity_of(cpu),
 		.nr_waiting = nr_waiting_at(cpu),
 		.boost_left = boost_left,
@@ -711,6 +711,7 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
 	tctx->vtime = task->vtime;
 	if (group && task->class >= TW_CLASS_SENIOR)
 		tctx->phase = group->began;
+	/* For others it would be a call in vain. */
 	if (group && task->class == TW_CLASS_PARALLEL)
 		claim_seniority(task, p->tgid, group);
 	return 0;
@@ -786,16 +787,17 @@ static bool surely_stays(struct task_struct *p, const struct tw_task *waking, u6
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 	struct tw_task at_most = { .class = TW_CLASS_SERIAL };
 	struct tw_run run = {};
-	u64 vtime, charged_ns;
+	u64 vtime, charged_ns, ahead_ns;
 	bool answer;
 
 	if (!tctx)
 		return true;
-	/* As look_at() and look_at_running() have it, but with what interrupts took. */
+	/* Read in this order, what changes meanwhile counts twice. What interrupts took counts, too. */
 	vtime = tw_read(&tctx->vtime);
 	charged_ns = tw_read(&tctx->charged_ns);
-	run.since_ns = tw_read(&p->se.sum_exec_runtime) - charged_ns + since_ns(p->se.exec_start, now);
-	run.weight = weight_at(p, tctx);
+	ahead_ns = since_ns(tw_read(&p->se.exec_start), now);
+	run.since_ns = tw_read(&p->se.sum_exec_runtime) - charged_ns + ahead_ns;
+	run.weight = charged_weight(p, tctx);
 	run.capacity = capacity_of(scx_bpf_task_cpu(p));
 	at_most.vtime = tw_vtime_most(vtime, &run, vtime_now);
 	at_most.here_ns = tw_here_ns(since_ns(tw_read(&p->sched_info.last_arrival), now));

@@ -94,9 +94,10 @@ fn a_stopped_process_is_nobody_s_end() {
     // One that has lost its parent ends beside one that is stopped. The kernel sends the whole group SIGHUP then, which ended half
     // an hour of stress.
     let script = "
-        ( busybox sleep 0.3 & )
-        busybox sleep 60 & P=$!
-        busybox kill -STOP $P; busybox sleep 0.8; busybox kill -KILL $P; echo on";
+        busybox sleep 60 & P=$!; busybox kill -STOP $P
+        until busybox grep -q 'State:.T' /proc/$P/status; do busybox sleep 0.05; done
+        ( busybox sleep 0.2 & )
+        busybox sleep 0.8; busybox kill -KILL $P; echo on";
     assert_eq!(stdout(run("", script)), "on\n");
 }
 

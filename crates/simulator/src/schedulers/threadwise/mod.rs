@@ -468,8 +468,9 @@ impl Threadwise {
             }
             let ahead_ns = kernel.now - kernel.tasks[running].exec_start;
             let there = self.look_at(kernel, running, ahead_ns, false);
-            let [is_bound, only_here] = [index, running].map(|task| kernel.tasks[task].bound_to.is_some());
-            if !makes_room(&there, only_here, is_bound) && !self.tun.preempts(task, &there) {
+            let [is_bound, only_here] = [index, running].map(|of| kernel.tasks[of].bound_to.is_some());
+            let turns_out = self.tun.turns_out(&there, only_here, is_bound);
+            if !turns_out && !self.tun.preempts(task, &there) {
                 continue;
             }
             if !only_here {
@@ -761,7 +762,7 @@ impl Scheduler for Threadwise {
         let key = self.tun.key(&task);
         kernel.insert_queue(index, self.queues + cpu, self.tun.slice_of(task.class), key);
         self.marked.add(cpu);
-        self.arm_rotation(kernel, key, &task);
+        self.arm_rotation(kernel, key, &task, why.wakeup && direct);
         if !is_bound {
             Self::kick_idle_for(kernel, index);
         }

@@ -101,10 +101,11 @@ impl Threadwise {
         if !claimed.shared || claimed.same_core {
             return cpu;
         }
-        let rank = |kernel: &Kernel, cpu| self.seat_of(kernel, task, cpu, prev).rank().unwrap_or(Seat::NONE);
-        let limit = rank(kernel, cpu);
+        let limit = claimed.rank().unwrap_or(Seat::NONE);
         let goes_before = |&other: &CpuIndex| {
-            kernel.is_idle(other) && kernel.may_run(task, other) && rank(kernel, other) < limit
+            let is_free = kernel.is_idle(other) && kernel.may_run(task, other);
+            let seat = is_free.then(|| self.seat_of(kernel, task, other, prev));
+            seat.and_then(|seat| seat.rank()).is_some_and(|rank| rank < limit)
         };
         let better = kernel.core_of(prev).iter().copied().find(goes_before);
         match better.filter(|&better| kernel.claim_idle(better)) {
