@@ -90,16 +90,17 @@ static inline void tw_look_expect(struct tw_look *look)
 
 /*
  * In how long the timer looks after a task that is queued: in a step, or later if it is there for one that
- * goes before it. A serial one with a boost that `woke` has just found no CPU to take: mostly those run
- * serial ones too, and it is looked after when their turns are over. Where two such wake each other on one
- * CPU a look in each step was 7 % of all instructions.
+ * goes before it. `nr_threads` are those of its program if it woke up and found no CPU to take, or 0. With a
+ * boost, and so few that it is always serial, it waits for others such mostly, and is looked after when their
+ * turns are over. Where two wake each other on one CPU a look in each step was 7 % of all instructions.
  */
-static inline u64 tw_look_for(const struct tw_task *task, bool woke, bool foremost,
+static inline u64 tw_look_for(const struct tw_task *task, u32 nr_threads, bool foremost,
 			      const struct tw_tunables *tun)
 {
+	bool always_serial = nr_threads && !tw_is_counted(nr_threads, tun->serial_threshold);
 	u64 soon_ns = task->step_ns;
 
-	if (woke && task->class <= TW_CLASS_SERIAL && task->boost_left && tun->serial_turn_ns > soon_ns)
+	if (always_serial && task->boost_left && tun->serial_turn_ns > soon_ns)
 		soon_ns = tun->serial_turn_ns;
 	return foremost || soon_ns > TW_LOOK_MOST_NS ? soon_ns : TW_LOOK_MOST_NS;
 }

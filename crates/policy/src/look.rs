@@ -11,7 +11,7 @@ mod ffi {
         pub safe fn tw_native_look_disturb(look: &mut Look);
         pub safe fn tw_native_look_found(look: &mut Look, held: u32);
         pub safe fn tw_native_look_expect(look: &mut Look);
-        pub safe fn tw_native_look_for(task: &Task, woke: u32, foremost: u32, tun: &Tunables) -> u64;
+        pub safe fn tw_native_look_for(task: &Task, nr_threads: u32, foremost: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_look_is_early(look: &mut Look, went_over: u32) -> u32;
         pub safe fn tw_native_look_again(
             look: &mut Look,
@@ -53,10 +53,10 @@ pub struct Look {
 }
 
 impl Tunables {
-    /// In how many nanoseconds the timer looks after a task that is queued, because it `woke` and found no CPU or for another
-    /// reason, and goes before the one for which the timer is there, or not.
-    pub fn look_for(&self, task: &Task, woke: bool, is_foremost: bool) -> u64 {
-        ffi::tw_native_look_for(task, woke.into(), is_foremost.into(), self)
+    /// In how many nanoseconds the timer looks after a task that is queued, because it woke up and found no CPU (then with the
+    /// threads of its program) or for another reason (0), and goes before the one for which the timer is there, or not.
+    pub fn look_for(&self, task: &Task, nr_threads: u32, is_foremost: bool) -> u64 {
+        ffi::tw_native_look_for(task, nr_threads, is_foremost.into(), self)
     }
 }
 

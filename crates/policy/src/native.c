@@ -439,9 +439,10 @@ void tw_native_look_expect(struct tw_look *look)
 	tw_look_expect(look);
 }
 
-u64 tw_native_look_for(const struct tw_task *task, u32 woke, u32 foremost, const struct tw_tunables *tun)
+u64 tw_native_look_for(const struct tw_task *task, u32 nr_threads, u32 foremost,
+		       const struct tw_tunables *tun)
 {
-	return tw_look_for(task, woke, foremost, tun);
+	return tw_look_for(task, nr_threads, foremost, tun);
 }
 
 u32 tw_native_look_is_early(struct tw_look *look, u32 went_over)

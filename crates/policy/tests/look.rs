@@ -126,18 +126,17 @@ fn who_is_queued_is_looked_after_in_a_step_or_after_those_before_it() {
     };
     for class in [Class::Senior, Class::Parallel] {
         let of_step = |step_ns| task(class, step_ns, BOOST_WHOLE);
-        for woke in [false, true] {
-            assert_eq!(tun.look_for(&of_step(MS as u32), woke, true), MS);
-            assert_eq!(tun.look_for(&of_step(MS as u32), woke, false), LOOK_MOST_NS);
-            assert_eq!(tun.look_for(&of_step(30 * MS as u32), woke, false), 30 * MS);
-        }
+        assert_eq!(tun.look_for(&of_step(MS as u32), 8, true), MS);
+        assert_eq!(tun.look_for(&of_step(MS as u32), 8, false), LOOK_MOST_NS);
+        assert_eq!(tun.look_for(&of_step(30 * MS as u32), 8, false), 30 * MS);
     }
-    // A serial one that found no CPU waits for serial ones, which have their turns. One without a boost goes by its vtime.
+    // Who is always serial and found no CPU waits for others such, which have their turns. One without a boost goes by its vtime.
     let serial = |boost_left| task(Class::Serial, MS as u32, boost_left);
-    assert_eq!(tun.look_for(&serial(1), true, true), 3 * MS);
-    assert_eq!(tun.look_for(&serial(1), true, false), LOOK_MOST_NS);
-    assert_eq!(tun.look_for(&serial(1), false, true), MS);
-    assert_eq!(tun.look_for(&serial(0), true, true), MS);
+    assert_eq!(tun.look_for(&serial(1), 2, true), 3 * MS);
+    assert_eq!(tun.look_for(&serial(1), 2, false), LOOK_MOST_NS);
+    assert_eq!(tun.look_for(&serial(1), 3, true), MS);
+    assert_eq!(tun.look_for(&serial(1), 0, true), MS);
+    assert_eq!(tun.look_for(&serial(0), 2, true), MS);
 }
 
 #[test]

@@ -459,6 +459,13 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
                 ("lab-pairs-20ms-fast", "20 ms"),
             ]),
         ),
+        (
+            "lab-pairs-unequal",
+            lab_pairs(&[
+                ("lab-pairs-unequal", "20 ms"),
+                ("lab-pairs-unequal-fast", "20 ms"),
+            ]),
+        ),
         ("told", told()),
         ("foresight", foresight()),
         ("same-phases", same_phases()),

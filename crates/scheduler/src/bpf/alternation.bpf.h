@@ -282,7 +282,7 @@ __noinline int release_held(s32 slot)
 		if (!scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, cpu, 0))
 			continue;
 		mark_queued(cpu);
-		arm_rotation(&task, false, key, now);
+		arm_rotation(&task, 0, key, now);
 		kick_idle_for(p);
 	}
 	bpf_rcu_read_unlock();

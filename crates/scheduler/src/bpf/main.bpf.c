@@ -304,7 +304,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	key = key_of(&task);
 	scx_bpf_dsq_insert_vtime(p, cpu, tw_slice_of(task.class, tun()), key, enq_flags);
 	mark_queued(cpu);
-	arm_rotation(&task, wakes && direct, key, now);
+	arm_rotation(&task, wakes && direct ? p->signal->nr_threads : 0, key, now);
 	/* A CPU may have gone idle since select_cpu() looked. The kernel has its own look after this. */
 	if (p->nr_cpus_allowed > 1)
 		kick_idle_for(p);

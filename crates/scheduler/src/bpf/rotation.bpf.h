@@ -226,10 +226,10 @@ static void start_timer_for(u64 key, u64 now, u64 in_ns)
 }
 
 /*
- * A task is about to be queued under this key, because it `woke` and found no CPU or for another reason: the
- * timer looks after it, if it does not look before.
+ * A task is about to be queued under this key, because it woke up and found no CPU (its program has so many
+ * threads) or for another reason (0): the timer looks after it, if it does not look before.
  */
-static void arm_rotation(const struct tw_task *task, bool woke, u64 key, u64 now)
+static void arm_rotation(const struct tw_task *task, u32 nr_threads, u64 key, u64 now)
 {
 	bool stopped, foremost;
 	u64 in_ns;
@@ -237,7 +237,7 @@ static void arm_rotation(const struct tw_task *task, bool woke, u64 key, u64 now
 	tw_look_expect(&rotation_state.look);
 	stopped = rotation_stopped(now);
 	foremost = stopped || tw_before(key, armed_key);
-	in_ns = tw_look_for(task, woke, foremost, tun());
+	in_ns = tw_look_for(task, nr_threads, foremost, tun());
 	if (stopped || tw_before(now + in_ns, armed_until))
 		start_timer_for(foremost ? key : armed_key, now, in_ns);
 	/* After that, or a look that ends at this moment would take it back. */

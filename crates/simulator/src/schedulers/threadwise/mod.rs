@@ -762,7 +762,13 @@ impl Scheduler for Threadwise {
         let key = self.tun.key(&task);
         kernel.insert_queue(index, self.queues + cpu, self.tun.slice_of(task.class), key);
         self.marked.add(cpu);
-        self.arm_rotation(kernel, key, &task, why.wakeup && direct);
+        let found_none = why.wakeup && direct;
+        let nr_threads = if found_none {
+            kernel.nr_threads[kernel.tasks[index].program]
+        } else {
+            0
+        };
+        self.arm_rotation(kernel, key, &task, nr_threads);
         if !is_bound {
             Self::kick_idle_for(kernel, index);
         }

@@ -28,12 +28,12 @@ impl Threadwise {
     }
 
     /// `arm_rotation()`.
-    pub(super) fn arm_rotation(&mut self, kernel: &mut Kernel, key: u64, task: &Task, woke: bool) {
+    pub(super) fn arm_rotation(&mut self, kernel: &mut Kernel, key: u64, task: &Task, nr_threads: u32) {
         let rotation = &mut self.rotation;
         let (armed, armed_key) = (rotation.armed, rotation.armed_key);
         let is_foremost = !armed || (key.wrapping_sub(armed_key) as i64) < 0;
         rotation.look.expect();
-        let in_ns = self.tun.look_for(task, woke, is_foremost);
+        let in_ns = self.tun.look_for(task, nr_threads, is_foremost);
         let key = if is_foremost { key } else { armed_key };
         self.tasks_wait = true;
         if !armed || kernel.now + in_ns < rotation.armed_until {
