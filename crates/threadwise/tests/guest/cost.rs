@@ -84,10 +84,11 @@ fn instructions_of_pipe(scheduler: &[&str], wakeups: u64, bound: bool) -> (f64, 
         "_threadwise_select_cpu"
     };
     let hooked = calls(&profile, hook);
+    // Who is woken while it still switches away is not asked about (`SCX_OPS_ALLOW_QUEUED_WAKEUP`).
     let expected = if scheduler.is_empty() {
         0..1
     } else {
-        9 * wakeups / 10..2 * wakeups
+        3 * wakeups / 4..2 * wakeups
     };
     assert!(expected.contains(&hooked), "{scheduler:?}: {hooked} calls");
     (profile["instructions"].as_u64().unwrap() as f64, is_lost)
