@@ -38,7 +38,7 @@ const volatile bool recording = false;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
+	__uint(max_entries, 16384);
 } decisions SEC(".maps");
 
 #include "clock.bpf.h"
