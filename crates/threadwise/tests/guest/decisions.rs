@@ -80,8 +80,8 @@ fn the_kernel_and_the_native_build_decide_alike() {
     let script = r#"
         bound() { busybox taskset $1 threadwise bench synthetic --phase-units 500 --duration 24 --ratio $2 --threads $3 >/dev/null & }
         bound 8 1:inf 1; bound 4 1:inf 1; bound 4 inf:1 3; busybox sleep 1
-        busy --ratio inf:1 --duration 24 >/dev/null & busy --ratio 1:1 --duration 24 >/dev/null & busy --ratio 1:1 --duration 24 >/dev/null &
-        for i in 1 2 3 4 5 6 7; do busy --ratio 1:inf --duration 24 >/dev/null & done
+        for i in 1 2; do busy --ratio inf:1 --duration 24 >/dev/null & busy --ratio 1:1 --duration 24 >/dev/null & done
+        for i in 1 2 3 4 5 6 7; do busy --ratio 1:inf --duration 12 >/dev/null & done
         busybox sleep 20
         "#;
     let recorded = job("scx_threadwise --record /tmp/decisions", script);
