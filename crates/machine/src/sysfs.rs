@@ -29,7 +29,9 @@ impl Machine {
     /// A CPU that is listed as online and has no topology folder counts as offline. CPUs without any
     /// cache of level 2 or more share one "LLC" with their like in the package. Capacities come from
     /// `cpu_capacity`, `acpi_cppc/highest_perf` or `cpufreq/cpuinfo_max_freq`, the first that all online CPUs have,
-    /// scaled so that the fastest CPU has 1024; without any of them all CPUs count as equal.
+    /// scaled so that the fastest CPU has 1024; without any of them all CPUs count as equal. Where a processor is
+    /// known to write the same `cpu_capacity` for unlike cores (Intel's hybrid ones with SMT, AMD's with ranked
+    /// cores), that is no answer; nor is AMD's `highest_perf`, which is a rank there.
     ///
     /// # Errors
     /// [`Error::Read`], [`Error::Value`] and [`Error::Contradiction`] with the path, and those for machines

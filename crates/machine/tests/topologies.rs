@@ -56,7 +56,7 @@ fn every_tree_gives_what_stands_beside_it() {
         .map(|entry| entry.file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert!(names.len() >= 21, "trees are missing: {names:?}");
+    assert!(names.len() >= 22, "trees are missing: {names:?}");
     for name in names {
         let (file, found) = outcome(&name);
         assert_eq!(file == "error", name.starts_with("broken-"), "{name}: {found}");
@@ -75,6 +75,7 @@ fn capacities_come_from_the_best_source() {
     let cases = [
         ("big-little", CapacitySource::CpuCapacity, 446, 1024),
         ("hybrid", CapacitySource::AcpiCppc, 1024, 608),
+        ("ranked-cores", CapacitySource::MaxFreq, 1024, 686),
         ("cluster-packages", CapacitySource::MaxFreq, 1024, 768),
         ("holes", CapacitySource::Assumed, 1024, 1024),
         ("vm-recorded", CapacitySource::CpuCapacity, 1024, 1024),

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! How fast each CPU is, from the best source that the tree has.
 //!
-//! A known weakness: on AMD processors with preferred cores `highest_perf` is a rank rather than a speed. It is
-//! asked only where the kernel writes no `cpu_capacity`, which on x86 current kernels do.
+//! On AMD processors with preferred cores `highest_perf` is a rank: it says which cores come first, not how much
+//! faster they are (Documentation/admin-guide/pm/amd-pstate.rst, "amd-pstate Preferred Core"), and cores of one
+//! kind lie a third apart in it. The kernel has its own scale of 166 or 196 for all of them
+//! (amd_get_boost_ratio_numerator in arch/x86/kernel/acpi/cppc.c), by which it writes their highest frequencies.
 
 use super::CPU;
 use super::tree::Tree;
@@ -13,6 +15,9 @@ use crate::machine::{CapacitySource, MAX_CAPACITY};
 /// There on Intel's hybrid processors only.
 const HYBRID: &str = "sys/devices/cpu_atom/cpus";
 
+/// There where the driver amd-pstate ranks cores.
+const RANKED: &str = "cpufreq/amd_pstate_prefcore_ranking";
+
 /// A capacity for each CPU, 1 to 1024, the fastest 1024; and where they come from.
 pub(super) fn read(tree: &mut Tree, cpus: &[CpuId]) -> Result<(Vec<u32>, CapacitySource), Error> {
     let sources = [
@@ -20,15 +25,23 @@ pub(super) fn read(tree: &mut Tree, cpus: &[CpuId]) -> Result<(Vec<u32>, Capacit
         (CapacitySource::AcpiCppc, "acpi_cppc/highest_perf"),
         (CapacitySource::MaxFreq, "cpufreq/cpuinfo_max_freq"),
     ];
+    let is_hybrid = tree.exists(HYBRID);
+    let is_ranked = cpus
+        .first()
+        .is_some_and(|cpu| tree.exists(&format!("{CPU}/cpu{cpu}/{RANKED}")));
     for (source, name) in sources {
+        if is_ranked && source == CapacitySource::AcpiCppc {
+            continue;
+        }
         let Some(speeds) = speeds(tree, cpus, name, source)? else {
             continue;
         };
         // With SMT on, the kernel leaves the capacities of a hybrid x86 processor unscaled and writes 1024 for
-        // all (hybrid_init_cpu_capacity_scaling in drivers/cpufreq/intel_pstate.c). That is no answer.
+        // all (hybrid_init_cpu_capacity_scaling in drivers/cpufreq/intel_pstate.c); amd-pstate never scales them,
+        // though cores of Zen 4 and Zen 4c differ. That is no answer.
         let is_unscaled =
             source == CapacitySource::CpuCapacity && speeds.iter().all(|speed| *speed == speeds[0]);
-        if is_unscaled && tree.exists(HYBRID) {
+        if is_unscaled && (is_hybrid || is_ranked) {
             continue;
         }
         return Ok((scale(&speeds), source));
