@@ -10,6 +10,11 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+#[path = "../../../tests/browser.rs"]
+mod browser;
+
+use browser::{Seen, shown_on_a_phone};
+
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// A folder for a store and a page; commands run in the repository.
@@ -188,6 +193,23 @@ fn every_figure_of_the_papers_is_where_it_is_said_to_be() {
     // The page has every table, and nothing is run again for the same.
     let page = place.page();
     assert!(page.contains("Table 7") && page.contains("<svg") && !page.contains("<script"));
+    if let Some(seen) = shown_on_a_phone(place.0.path()) {
+        for Seen {
+            width,
+            text,
+            nr_figures,
+            ..
+        } in &seen
+        {
+            assert!(*width <= 360, "{width} pixels on a phone of 360");
+            assert!(*nr_figures > 0);
+            assert!(
+                text.contains("A claim is made for") && text.contains("Table 7"),
+                "{text}"
+            );
+        }
+        assert_ne!(seen[0].ground, seen[1].ground);
+    }
     let (again, _) = place.results(&[&plan, "--only", "ht-two-threads,table-1"]);
     for result in again["results"].as_array().unwrap() {
         let all = results["results"].as_array().unwrap();

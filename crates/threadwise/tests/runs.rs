@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-#[path = "../../../tests/notes.rs"]
-mod notes;
+#[path = "../../../tests/browser.rs"]
+mod browser;
 
-use notes::note;
+use browser::shown_on_a_phone;
 use tempfile::TempDir;
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -266,61 +266,17 @@ fn a_report_is_a_page_with_its_figures_and_numbers() {
     );
 }
 
-/// A browser, if there is one.
-fn browser() -> Option<std::path::PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let folders: Vec<_> = std::env::split_paths(&path).collect();
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let files = names
-        .iter()
-        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    files.into_iter().find(|file| file.is_file())
-}
-
 #[test]
-fn a_browser_shows_the_page_at_the_width_of_a_phone() {
-    let Some(browser) = browser() else {
-        note(
-            "skipped a_browser_shows_the_page_at_the_width_of_a_phone: no chromium on PATH; apt-get install chromium",
-        );
-        return;
-    };
+fn a_browser_shows_the_page_at_the_width_of_a_phone_in_light_and_dark() {
     let place = Place::new();
     place.prints(&format!("report {KEPT} -o page.html"));
-    let page = place.path().join("page.html");
-    // The page may run no script, so a frame as wide as a phone measures it from outside.
-    let frame = "<!DOCTYPE html><body><iframe src='page.html' width='360' height='800'></iframe><script>\
-        addEventListener('load', () => { const page = document.querySelector('iframe').contentDocument;\
-        const small = [...page.querySelectorAll('figure svg')].filter(svg => svg.getBoundingClientRect().width > 0);\
-        document.body.dataset.width = page.documentElement.scrollWidth;\
-        document.body.dataset.figures = small.length;\
-        document.body.dataset.text = page.body.innerText.includes('Under threadwise'); })</script>";
-    std::fs::write(place.path().join("frame.html"), frame).unwrap();
-    let output = Command::new(browser)
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--allow-file-access-from-files",
-            "--virtual-time-budget=10000",
-        ])
-        .arg(format!(
-            "--user-data-dir={}",
-            place.path().join("profile").display()
-        ))
-        .arg("--dump-dom")
-        .arg(format!("file://{}", page.with_file_name("frame.html").display()))
-        .output()
-        .unwrap();
-    let dom = text(&output.stdout);
-    let value = |name: &str| {
-        let (_, after) = dom
-            .split_once(&format!("data-{name}=\""))
-            .unwrap_or_else(|| panic!("{name}: {dom}"));
-        after.split('"').next().unwrap().to_string()
+    let Some([light, dark]) = shown_on_a_phone(place.path()) else {
+        return;
     };
-    let width: u32 = value("width").parse().unwrap();
-    assert!(width <= 360, "{width} pixels on a phone of 360");
-    assert!(value("figures").parse::<u32>().unwrap() >= 3);
-    assert_eq!(value("text"), "true");
+    assert!(light.nr_figures >= 3);
+    for shown in [&light, &dark] {
+        assert!(shown.width <= 360, "{} pixels on a phone of 360", shown.width);
+        assert!(shown.text.contains("Under threadwise"), "{}", shown.text);
+    }
+    assert_ne!(light.ground, dark.ground);
 }

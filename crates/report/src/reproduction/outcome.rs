@@ -70,6 +70,8 @@ pub struct Column {
     pub what: String,
     /// Its sources, each once.
     pub from: Vec<String>,
+    /// What is claimed of it; nothing, if that is that it differs.
+    pub claim: Verdict,
     /// One for each row; none if there is no source's output to find them in.
     pub figures: Vec<(Figure, Option<Verdict>)>,
     /// Why there are no figures.
@@ -133,6 +135,7 @@ fn column(
         form,
         what: figures.what.clone(),
         from,
+        claim: figures.claim,
         figures: Vec::new(),
         missing: None,
         has_failed: false,

@@ -2,9 +2,11 @@
 //! The page: every result beside what the paper printed, in one HTML file that needs nothing else.
 
 use maud::{Markup, html};
+use threadwise_lab::run::Measurement;
 
 use super::outcome::{Column, Outcome, with_interval};
 use super::plan::{Form, Length, Plan, Verdict};
+use crate::headline;
 use crate::page::{Shown, document, glossary, main_figures};
 
 /// Longer tables are folded.
@@ -122,6 +124,12 @@ fn headline(outcomes: &[Outcome]) -> Vec<String> {
         [] => String::from("Everything that was run is as we claim it to be."),
         some => format!("Not as we claim, or failed: {}.", some.join("; ")),
     });
+    let run = || columns().filter(|column| !column.figures.is_empty());
+    sentences.push(format!(
+        "A claim is made for {} of the {} columns of figures; the others may be anything, and the text below each says why.",
+        run().filter(|column| column.claim != Verdict::Differs).count(),
+        run().count()
+    ));
     sentences
 }
 
@@ -257,6 +265,8 @@ fn figures(about: &About) -> Markup {
                 @if let Some(run) = &source.drawn {
                     details id=(drawn_anchor(&source.name)) {
                         summary { "[" (source.form.name()) "] " (run.record.measurement.experiment.description) }
+                        @for sentence in headline::sentences(&run.evaluation) { p { (sentence) } }
+                        p class="quiet" { (versions(&run.record.measurement)) }
                         (main_figures(run))
                         pre { code { (source.command) } }
                     }
@@ -264,6 +274,18 @@ fn figures(about: &About) -> Markup {
             }
         }
     }
+}
+
+/// With which versions a run was made.
+fn versions(measurement: &Measurement) -> String {
+    let schedulers = measurement
+        .versioned_schedulers()
+        .map(|(name, version)| format!(", {name}: {version}"));
+    format!(
+        "threadwise {}{}",
+        measurement.version,
+        schedulers.collect::<String>()
+    )
 }
 
 fn sources(about: &About) -> Markup {

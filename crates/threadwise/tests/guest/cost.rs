@@ -67,6 +67,23 @@ fn costs_at_most(ratio: f64, wakeups: u64, bound: bool) {
     }
 }
 
+#[test]
+#[ignore = "long: make test FULL=1"]
+fn statistics_of_programs_cost_what_is_stated() {
+    // Some 800 instructions a wake-up, of 8,000 (ARCHITECTURE.md, "Telling programs apart"); each of the two becomes ready and idle at every turn.
+    let each = |options: &str| {
+        let scheduler = format!("scx_threadwise {options}");
+        let [few, many] = [8_000, 24_000]
+            .map(|wakeups| instructions_of_pipe(&["--scheduler", &scheduler], wakeups, false).0);
+        (many - few) / 16_000.0
+    };
+    let (without, with) = (each(""), each("--programs 10"));
+    assert!(
+        (1.02..1.16).contains(&(with / without)),
+        "{with} instructions a wake-up, {without} without statistics"
+    );
+}
+
 /// All instructions of the guest while two processes wake each other, and whether the host could not keep up.
 fn instructions_of_pipe(scheduler: &[&str], wakeups: u64, bound: bool) -> (f64, bool) {
     let (profile, is_lost) = profile_of_pipe(scheduler, wakeups, bound);

@@ -212,6 +212,81 @@ fn ten_times_more_serial_programs_than_cpus_do_not_starve_a_parallel_one() {
     );
 }
 
+/// How long programs that never sleep waited at most while they were traced, each for itself, in milliseconds: 80 serial ones on
+/// eight CPUs, one in eight of nice 5, and the first bound to a CPU. One that has no end, if the kernel's watchdog noticed it.
+fn longest_waits_in_a_crowd(scheduler: &str) -> Vec<f64> {
+    let script = r#"
+        busybox mount -t tracefs none /sys/kernel/tracing
+        i=0; while [ $i -lt 80 ]; do
+            nice=0; [ $((i % 8)) -ne 0 ] || nice=5
+            sh -c "busybox renice -n $nice \$\$ >/dev/null; exec threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 200" >/dev/null & PIDS="$PIDS$! "
+            i=$((i + 1))
+        done
+        busybox sleep 5; busybox taskset -p 8 ${PIDS%% *} >/dev/null; cd /sys/kernel/tracing
+        echo ff >tracing_cpumask; echo 4096 >buffer_size_kb; echo >trace; echo 1 >events/sched/sched_switch/enable
+        echo 1 >tracing_on; busybox sleep 5; echo 0 >tracing_on; echo 0 >events/enable
+        echo "programs: $PIDS"; busybox grep -o '[0-9.]*: sched_switch: .*' trace; kill $PIDS"#;
+    let done = exec("smp-8", &job(scheduler, script));
+    if is_stalled(&done) {
+        return vec![f64::INFINITY];
+    }
+    let out = stdout(done);
+    let programs = out
+        .lines()
+        .find_map(|line| line.strip_prefix("programs: "))
+        .unwrap();
+    let switches: Vec<(f64, u64, u64)> = out.lines().filter_map(switch).collect();
+    let (began, ended) = (switches[0].0, switches[switches.len() - 1].0);
+    let longest = |pid: u64| {
+        let (mut longest, mut since, mut runs) = (0.0_f64, began, false);
+        for &(at, prev, next) in &switches {
+            if next == pid {
+                longest = longest.max(at - since);
+                runs = true;
+            } else if prev == pid {
+                (since, runs) = (at, false);
+            }
+        }
+        if runs { longest } else { longest.max(ended - since) }
+    };
+    programs
+        .split_whitespace()
+        .map(|pid| longest(pid.parse().unwrap()))
+        .collect()
+}
+
+/// Whether the kernel's watchdog threw the scheduler out.
+fn is_stalled(done: &Done) -> bool {
+    let scheduler = done.scheduler.as_ref().expect("one was attached");
+    scheduler.log.contains("runnable task stall")
+}
+
+/// When a line of a trace says that a CPU switched, in milliseconds, and from whom to whom.
+fn switch(line: &str) -> Option<(f64, u64, u64)> {
+    let (at, what) = line.split_once(": sched_switch: ")?;
+    Some((
+        1000.0 * at.parse::<f64>().ok()?,
+        number_after("prev_pid=", what),
+        number_after("next_pid=", what),
+    ))
+}
+
+#[test]
+#[ignore = "long: make test FULL=1"]
+fn nobody_waits_for_longer_than_is_stated_among_ten_times_more_programs_than_cpus() {
+    // ARCHITECTURE.md, "Bounds": 1.2 s for who is at the end of its span, and 1.3 s whatever others weigh.
+    let waits = longest_waits_in_a_crowd("scx_threadwise");
+    let longest = waits.iter().copied().fold(0.0, f64::max);
+    assert_eq!(waits.len(), 80);
+    // Each waits for the nine others of its CPU, for a slice of a millisecond at the least. It was 149 ms when this was written.
+    assert!(
+        (9.0..1_300.0).contains(&longest) && waits.iter().all(|&wait| wait > 1.0),
+        "{waits:?}"
+    );
+    let starved = longest_waits_in_a_crowd("scx_threadwise --inject-fault starve");
+    assert!(starved[0] > 1_300.0, "{starved:?}, although who is bound starves");
+}
+
 /// What of all work a parallel program does that meets every few milliseconds, beside as many serial ones as there are CPUs.
 fn part_beside_serial_programs(scheduler: &str, holds: impl Fn(f64) -> bool) -> f64 {
     let script = r#"
@@ -322,8 +397,7 @@ fn longest_wait(scheduler: &str) -> u64 {
         echo "longest: ${longest}0"; echo "samples: $samples"
         "#;
     let done = exec("smp-8", &job(scheduler, script));
-    let log = &done.scheduler.as_ref().expect("one was attached").log;
-    if log.contains("runnable task stall") {
+    if is_stalled(&done) {
         return u64::MAX;
     }
     let out = stdout(done);
@@ -342,8 +416,9 @@ fn whatever_others_weigh_a_bound_task_has_its_turn() {
         longest_wait("scx_threadwise"),
         longest_wait("scx_threadwise --inject-fault patient"),
     );
+    // 1.3 s are stated (ARCHITECTURE.md, "Bounds"); what is looked at every 20 ms or later shows so much later.
     assert!(
-        ours > 0 && patient / 2 > ours,
+        (1..1_500).contains(&ours) && patient / 2 > ours,
         "{ours} ms, and {patient} if its wait does not count"
     );
 }

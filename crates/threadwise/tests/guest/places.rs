@@ -86,8 +86,9 @@ fn a_serial_program_gets_the_fast_cpu() {
     let parallel =
         "threadwise bench synthetic --ratio inf:1 --threads 8 --phase-units 2000 --duration 20 >/dev/null &
          busybox sleep 1;";
-    let alone = share_of_the_fast_cpu("--machine amp-8", "", 0.9..2.0);
-    assert!(alone > 0.9, "{alone} of the fast CPU's speed, alone");
+    // 1.9 times what a slow CPU makes of it.
+    let alone = share_of_the_fast_cpu("--machine amp-8", "", 0.95..2.0);
+    assert!(alone > 0.95, "{alone} of the fast CPU's speed, alone");
     // The timer of those that wait runs on some CPU, too.
     let beside = share_of_the_fast_cpu("--machine amp-8", parallel, 0.85..2.0);
     assert!(
@@ -97,6 +98,55 @@ fn a_serial_program_gets_the_fast_cpu() {
     // The kernel of the guest does not show which CPU is fast. Who is not told mostly gets a slow one.
     let untold = share_of_the_fast_cpu("", parallel, 0.0..0.85);
     assert!(untold < 0.85, "{untold} without knowing the machine");
+}
+
+/// The longest that a serial program was on slow CPUs at a time, in 4 s beside a parallel one on amp-8, in milliseconds; and for how
+/// long it was on any.
+fn longest_on_slow_cpus(options: &str) -> (f64, f64) {
+    let script = r#"
+        busybox mount -t tracefs none /sys/kernel/tracing
+        threadwise bench synthetic --ratio inf:1 --threads 8 --phase-units 2000 --duration 100 >/dev/null & P=$!
+        busybox sleep 1
+        threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 100 >/dev/null & S=$!
+        busybox sleep 1; cd /sys/kernel/tracing; echo ff >tracing_cpumask; echo 4096 >buffer_size_kb; echo >trace
+        echo "next_pid == $S || prev_pid == $S" >events/sched/sched_switch/filter
+        echo 1 >events/sched/sched_switch/enable; echo 1 >tracing_on; busybox sleep 4; echo 0 >tracing_on
+        echo 0 >events/enable; echo 0 >events/sched/sched_switch/filter
+        echo "serial $S"; busybox cat trace; kill $P $S"#;
+    let out = stdout(exec("amp-8", &job(&format!("scx_threadwise {options}"), script)));
+    let is_serial = format!(" next_pid={} ", number_after("serial ", &out));
+    let (mut slow_since, mut ran_since, mut longest, mut ran_ms) = (None, None, 0.0_f64, 0.0);
+    for line in out.lines().filter(|line| line.contains(": sched_switch: ")) {
+        let (before, what) = line.split_once(": sched_switch: ").unwrap();
+        let mut words = before.split_whitespace().rev();
+        let at_ms = 1000.0 * words.next().unwrap().parse::<f64>().unwrap();
+        let is_fast = words.any(|word| word == "[000]");
+        if what.contains(&is_serial) {
+            ran_since = Some(at_ms);
+            slow_since = if is_fast { None } else { slow_since.or(Some(at_ms)) };
+        } else {
+            ran_ms += ran_since.take().map_or(0.0, |since| at_ms - since);
+            longest = slow_since.map_or(longest, |since| longest.max(at_ms - since));
+        }
+    }
+    (longest, ran_ms)
+}
+
+#[test]
+#[ignore = "long: make test FULL=1"]
+fn a_serial_program_is_on_no_slow_cpu_for_longer_than_a_slice() {
+    // 20 ms while nobody waits for the CPU, and a tick (docs/results/unequal-cores.md). Of a task that is never switched away
+    // nothing is seen, which is why it must be seen to run for some time: it makes way for kernel threads now and then.
+    let (told, ran) = longest_on_slow_cpus("--machine amp-8");
+    assert!(
+        told < 24.0 && ran > 1_000.0,
+        "{told} ms at a time on slow CPUs, seen for {ran} ms"
+    );
+    let (untold, ran) = longest_on_slow_cpus("");
+    assert!(
+        untold > 24.0,
+        "{untold} ms without knowing the machine, seen for {ran} ms"
+    );
 }
 
 #[test]
@@ -139,7 +189,8 @@ fn idle_beside_a_serial_one(options: &str) -> (f64, f64) {
         busybox taskset ff threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 100 >/dev/null & S=$!
         busybox sleep 1; cd /sys/kernel/tracing
         echo 1 >tracing_cpumask; echo 4096 >buffer_size_kb; echo 1 >events/sched/sched_switch/enable; echo 1 >events/sched/sched_wakeup/enable
-        echo 1 >tracing_on; busybox sleep 3; echo 0 >tracing_on; echo "bound $I"; busybox cat trace; kill $I $S"#;
+        echo 1 >tracing_on; busybox sleep 3; echo 0 >tracing_on; echo "bound $I"; busybox cat trace; kill $I $S
+        echo 0 >events/enable; echo ff >tracing_cpumask"#;
     let scheduler = format!("scx_threadwise --machine amp-8 {options}");
     let out = stdout(exec("amp-8", &job(&scheduler, script)));
     let bound = number_after("bound ", &out);

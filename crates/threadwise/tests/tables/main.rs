@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Tables of docs/results: the simulated ones are what a run that was kept says now, those of all pairs in the lab what stored
+//! runs say. `make tables` writes them anew.
+
+#![allow(clippy::unwrap_used)] // a test that panics has failed
+
+mod caches;
+mod pairs;
+mod programs;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// What the command prints that keeps its runs in this folder.
+fn threadwise(folder: &Path, line: &str) -> Vec<u8> {
+    let output = Command::new(env!("CARGO_BIN_EXE_threadwise"))
+        .args(line.split_whitespace())
+        .env("XDG_DATA_HOME", folder)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{line}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output.stdout
+}
+
+/// What a run that was kept says of an experiment that was simulated with these options.
+fn kept(experiment: &str, options: &str) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let line = format!("sim run {REPOSITORY}/experiments/{experiment}.toml {options}");
+    threadwise(folder.path(), &line);
+    serde_json::from_slice(&threadwise(folder.path(), "runs show last --format json")).unwrap()
+}
+
+/// What a run says that was measured in the lab and is in the repository.
+fn measured(name: &str) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let line = format!("runs show {REPOSITORY}/tests/runs/{name}.json --format json");
+    serde_json::from_slice(&threadwise(folder.path(), &line)).unwrap()
+}
+
+/// The runs of several programs.
+fn together(result: &Value) -> impl Iterator<Item = &Value> {
+    let runs = result["runs"].as_array().unwrap().iter();
+    runs.filter(|run| run["run"].as_array().unwrap().len() > 1)
+}
+
+/// Of each run of several programs, what its scheduler of that number has: its mean, if it has one.
+fn means(result: &Value, scheduler: usize, key: &str) -> Vec<f64> {
+    let value = |run: &Value| {
+        let of = &run["schedulers"][scheduler][key];
+        of["mean"].as_f64().or_else(|| of["ratio"].as_f64())
+    };
+    together(result).filter_map(value).collect()
+}
+
+/// Of each run of several programs, the jitter of that which varies most, in thousandths.
+fn jitters(result: &Value, scheduler: usize) -> Vec<f64> {
+    let greatest = |run: &Value| {
+        let of = run["schedulers"][scheduler]["jitter"].as_array().unwrap();
+        let values = of.iter().map(|jitter| 1000.0 * jitter["value"].as_f64().unwrap());
+        values.fold(0.0, f64::max)
+    };
+    together(result).map(greatest).collect()
+}
+
+fn of_all(values: &[f64]) -> f64 {
+    assert!(!values.is_empty());
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// A ratio as what it is more than one, in percent.
+fn more(ratio: f64) -> String {
+    // No minus before what is 0.0.
+    format!("{:+.1} %", 100.0 * (ratio - 1.0)).replace("-0.0 %", "0.0 %")
+}
+
+fn mean_and_least(values: &[f64]) -> String {
+    match values {
+        [] => String::new(),
+        _ => format!("{:.3}, {:.3}", of_all(values), least(values)),
+    }
+}
+
+/// Each run of an experiment: work under its first scheduler, and how much more under each other.
+fn gains(result: &Value) -> String {
+    let runs = result["runs"].as_array().unwrap();
+    let schedulers = |run: &Value| run["schedulers"].as_array().unwrap().clone();
+    let names: Vec<String> = schedulers(&runs[0])
+        .iter()
+        .map(|of| of["scheduler"].as_str().unwrap().into())
+        .collect();
+    let row = |run: &Value| {
+        let programs = run["run"].as_array().unwrap().iter();
+        let programs: Vec<&str> = programs.map(|name| name.as_str().unwrap()).collect();
+        let schedulers = schedulers(run);
+        let work = schedulers[0]["total"]["mean"].as_f64().unwrap() / 1000.0;
+        let gains = schedulers[1..].iter().map(|of| {
+            let [ratio, low, high] =
+                ["ratio", "low", "high"].map(|key| of["over_baseline"][key].as_f64().unwrap());
+            let end = |ratio| more(ratio).replace(" %", "");
+            format!(" {} [{}, {}] |", more(ratio), end(low), end(high))
+        });
+        format!(
+            "| {} | {work:.1} |{}\n",
+            programs.join(", "),
+            gains.collect::<String>()
+        )
+    };
+    let rows: String = runs.iter().map(row).collect();
+    format!(
+        "| programs | {}: 1000 units/s | {} |\n|---|---|{}\n{rows}",
+        names[0],
+        names[1..].join(" | "),
+        "---|".repeat(names.len() - 1)
+    )
+}
+
+/// The page that has a table of this name, and what stands before the table, is the table and stands behind it.
+fn page_of(name: &str) -> (PathBuf, [String; 3]) {
+    let mark = format!("<!-- table {name} -->\n\n");
+    let folder = Path::new(REPOSITORY).join("docs/results");
+    let pages = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut found = pages.filter_map(|page| {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let start = text.find(&mark)? + mark.len();
+        let (printed, _) = text[start..].split_once("\n<!-- end -->").unwrap();
+        assert!(!printed.contains("<!-- "), "table {name} has no end");
+        let end = start + printed.len();
+        let parts = [&text[..start], printed, &text[end..]].map(String::from);
+        Some((page, parts))
+    });
+    let page = found
+        .next()
+        .unwrap_or_else(|| panic!("no page in docs/results has a table {name}"));
+    assert!(found.next().is_none(), "two pages have a table {name}");
+    page
+}
+
+#[test]
+fn the_tables_are_what_simulations_and_stored_runs_say() {
+    let tables = [
+        ("means", pairs::all_programs()),
+        ("lengths", pairs::lengths()),
+        (
+            "lab-pairs",
+            pairs::lab_pairs(&[
+                ("lab-pairs-5ms", "5 ms"),
+                ("lab-pairs-20ms", "20 ms"),
+                ("lab-pairs-100ms", "100 ms"),
+                ("lab-pairs-5ms-fast", "5 ms"),
+                ("lab-pairs-20ms-fast", "20 ms"),
+            ]),
+        ),
+        (
+            "lab-pairs-unequal",
+            pairs::lab_pairs(&[
+                ("lab-pairs-unequal", "20 ms"),
+                ("lab-pairs-unequal-fast", "20 ms"),
+            ]),
+        ),
+        ("lab-unequal-cores", gains(&measured("lab-unequal-cores"))),
+        ("lab-openmp-active", gains(&measured("lab-openmp-active"))),
+        (
+            "lab-two-threads-hidden",
+            gains(&measured("lab-two-threads-hidden")),
+        ),
+        ("told", pairs::told()),
+        ("foresight", pairs::foresight()),
+        ("same-phases", pairs::same_phases()),
+        ("stages", programs::stages()),
+        ("packages", caches::packages()),
+        ("pairing", caches::pairing()),
+        ("alternation", caches::alternation()),
+        ("mechanisms", programs::mechanisms(&kept("mechanisms", ""))),
+        (
+            "lab-mechanisms",
+            programs::mechanisms(&measured("lab-mechanisms")),
+        ),
+    ];
+    for (name, table) in &tables {
+        let (path, [before, printed, after]) = page_of(name);
+        if std::env::var_os("THREADWISE_WRITE_TABLES").is_some() {
+            std::fs::write(&path, [before.as_str(), table, &after].concat()).unwrap();
+        } else {
+            assert_eq!(printed, *table, "{}: make tables writes it", path.display());
+        }
+    }
+}
+
+#[test]
+fn stored_runs_reach_what_is_aimed_at() {
+    // What is gained on the mean; and no pair is more than 1 % below the kernel's scheduler, and no other scheduler ahead on the mean.
+    for (name, gain) in [
+        ("lab-pairs-5ms", 1.02),
+        ("lab-pairs-20ms", 1.02),
+        ("lab-pairs-100ms", 1.02),
+        ("lab-pairs-unequal-fast", 1.10),
+    ] {
+        let result = measured(name);
+        let gains = means(&result, 1, "over_baseline");
+        assert_eq!(gains.len(), 45, "{name}");
+        assert!(
+            of_all(&gains) >= gain && least(&gains) >= 0.99,
+            "{name}: {gains:?}"
+        );
+        let nr_schedulers = result["measurement"]["scheduler_versions"]
+            .as_array()
+            .unwrap()
+            .len();
+        for other in 2..nr_schedulers {
+            assert!(
+                of_all(&gains) > of_all(&means(&result, other, "over_baseline")),
+                "{name}: {other}"
+            );
+        }
+    }
+    let result = measured("lab-pairs-20ms");
+    let mut pairs = together(&result).filter(|run| run["run"] == serde_json::json!(["1:1", "1:1 b"]));
+    let gain = &pairs.next().unwrap()["schedulers"][1]["over_baseline"]["ratio"];
+    assert!(gain.as_f64().unwrap() >= 1.05, "{gain} for (1:1) twice");
+    let alone = &measured("lab-unequal-cores")["runs"][0];
+    let gain = &alone["schedulers"][1]["over_baseline"]["low"];
+    assert!(
+        alone["run"][0] == "1:inf" && gain.as_f64().unwrap() >= 1.9,
+        "{alone}"
+    );
+    let threads = &measured("lab-two-threads-hidden")["runs"][1];
+    let gain = &threads["schedulers"][1]["over_baseline"]["low"];
+    assert!(
+        threads["run"][0] == "2 threads" && gain.as_f64().unwrap() >= 1.14,
+        "{threads}"
+    );
+    let spinning = measured("lab-openmp-active");
+    let total = |run: usize, scheduler: usize| {
+        spinning["runs"][run]["schedulers"][scheduler]["total"]["mean"].as_f64()
+    };
+    let (together, alone, under_kernel) = (total(1, 1).unwrap(), total(0, 0).unwrap(), total(1, 0).unwrap());
+    assert!(together >= 1.5 * under_kernel && together >= 0.9 * alone);
+    for name in ["lab-pairs-5ms-fast", "lab-pairs-20ms-fast"] {
+        let share = of_all(&means(&measured(name), 0, "share_of_bound"));
+        assert!(share >= 0.98, "{name}: {share} of the fluid bound");
+    }
+}
