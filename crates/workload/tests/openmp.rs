@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 /// Name, a small size, and iterations that cross a restart where the program has one.
-const PROGRAMS: [(&str, &str, &str); 8] = [
+const PROGRAMS: [(&str, &str, &str); 9] = [
     ("stencil", "10", "200"),
     ("cg", "24", "90"),
     ("fft", "32", "35"),
@@ -19,6 +19,7 @@ const PROGRAMS: [(&str, &str, &str); 8] = [
     ("image", "70", "4"),
     ("compress", "100", "2"),
     ("lu", "70", "7"),
+    ("build", "300", "3"),
 ];
 
 /// Where they are.
