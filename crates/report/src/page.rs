@@ -273,7 +273,7 @@ pub(crate) fn main_figures(run: &Shown) -> Markup {
     }
 }
 
-fn shown(figure: &Figure) -> Markup {
+pub(crate) fn shown(figure: &Figure) -> Markup {
     html! {
         figure {
             h3 { (figure.title) }

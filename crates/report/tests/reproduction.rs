@@ -250,6 +250,7 @@ fn written(text: &str, outcome: &Outcome) -> String {
             state: String::from("done"),
             has_failed: false,
             seconds: Some(3.0),
+            picture: None,
             drawn: None,
         }],
     };

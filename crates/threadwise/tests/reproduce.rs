@@ -177,7 +177,7 @@ fn every_figure_of_the_papers_is_where_it_is_said_to_be() {
         nr += figures.len();
         if figures.is_empty() {
             assert!(
-                ["fig-1", "peers", "table-8", "sequential", "ht-loads"].contains(&name),
+                ["fig-1", "table-8", "sequential", "ht-loads"].contains(&name),
                 "{name}: {}",
                 column["missing"]
             );
@@ -193,6 +193,7 @@ fn every_figure_of_the_papers_is_where_it_is_said_to_be() {
     // The page has every table, and nothing is run again for the same.
     let page = place.page();
     assert!(page.contains("Table 7") && page.contains("<svg") && !page.contains("<script"));
+    assert!(page.contains("Ready threads over time"));
     if let Some(seen) = shown_on_a_phone(place.0.path()) {
         for Seen {
             width,
@@ -289,6 +290,48 @@ fn a_table_is_made_again_from_a_stored_run() {
     let (_, _) = place.results(&[&plan, "--again"]);
     let listed = place.command("runs list --format json", &[]).output().unwrap();
     assert_eq!(text(&listed.stdout).matches("complete").count(), 2);
+}
+
+#[test]
+fn a_run_that_was_measured_before_stands_in_where_it_is_not_run() {
+    let place = Place::new();
+    let with = |file: &str| {
+        let source = format!(
+            "form = \"lab\"\ncommand = [\"lab\", \"run\", \"experiments/unequal-cores.toml\"]\n\
+             full = {{ seconds = 1 }}\nstored = \"{file}\""
+        );
+        let begins = SMALL.find("form = \"simulated\"").unwrap();
+        let ends = SMALL.find("\nis_drawn").unwrap();
+        let text = [&SMALL[..begins], &source, &SMALL[ends..]].concat();
+        place.plan(&text.replace("runs[1]", "runs[0]"))
+    };
+    let (results, status) = place.results(&[&with("tests/runs/lab-unequal-cores.json")]);
+    assert_eq!(status, 0, "{results}");
+    let source = &results["sources"][0];
+    assert!(
+        source["state"]
+            .as_str()
+            .unwrap()
+            .starts_with("measured before, with threadwise 11f1d8f"),
+        "{source}"
+    );
+    assert!(
+        source["command"]
+            .as_str()
+            .unwrap()
+            .ends_with("--peers --rounds 4"),
+        "{source}"
+    );
+    let (_, column) = columns(&results).next().unwrap();
+    let gain = column["figures"][0][0]["value"].as_f64().unwrap();
+    assert!((98.0..101.0).contains(&gain), "{column}");
+    assert!(place.page().contains("cosmos: scx_cosmos"));
+    let output = place.reproduce(&[&with("no/such/run.json")]);
+    assert!(
+        !output.status.success() && text(&output.stderr).contains("no/such/run.json"),
+        "{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod contours;
 mod pairs;
+mod ready;
 mod rows;
 mod timelines;
 mod triangle;
@@ -13,6 +14,8 @@ use threadwise_lab::evaluate::Evaluation;
 
 use crate::error::Error;
 use crate::record::Record;
+
+pub use ready::ready_threads;
 
 /// A figure is this wide, in pixels of its own; a page makes it as wide as there is room. A phone shows it in its own size.
 const WIDTH: f64 = 420.0;

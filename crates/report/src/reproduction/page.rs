@@ -6,8 +6,9 @@ use threadwise_lab::run::Measurement;
 
 use super::outcome::{Column, Outcome, with_interval};
 use super::plan::{Form, Length, Plan, Verdict};
+use crate::figure::Figure;
 use crate::headline;
-use crate::page::{Shown, document, glossary, main_figures};
+use crate::page::{Shown, document, glossary, main_figures, shown};
 
 /// Longer tables are folded.
 const MOST_ROWS: usize = 9;
@@ -42,6 +43,8 @@ pub struct Produced {
     pub seconds: Option<f64>,
     /// Its run, if it is one and it is to be drawn.
     pub drawn: Option<Shown>,
+    /// A picture of what it printed, if there is one and it is to be drawn.
+    pub picture: Option<Figure>,
 }
 
 /// Writes the page.
@@ -248,7 +251,7 @@ fn produced_by(outcome: &Outcome, about: &About) -> Markup {
                 summary { "Repeat it" }
                 @for source in sources() {
                     pre { code { (source.command) } }
-                    @if source.drawn.is_some() {
+                    @if source.drawn.is_some() || source.picture.is_some() {
                         p { a href=(format!("#{}", drawn_anchor(&source.name))) { "Figures of this run" } }
                     }
                 }
@@ -266,8 +269,15 @@ fn figures(about: &About) -> Markup {
                     details id=(drawn_anchor(&source.name)) {
                         summary { "[" (source.form.name()) "] " (run.record.measurement.experiment.description) }
                         @for sentence in headline::sentences(&run.evaluation) { p { (sentence) } }
-                        p class="quiet" { (versions(&run.record.measurement)) }
+                        p class="quiet" { (circumstances(&run.record.measurement)) }
                         (main_figures(run))
+                        pre { code { (source.command) } }
+                    }
+                }
+                @if let Some(picture) = &source.picture {
+                    details id=(drawn_anchor(&source.name)) {
+                        summary { "[" (source.form.name()) "] " (picture.title) }
+                        (shown(picture))
                         pre { code { (source.command) } }
                     }
                 }
@@ -276,13 +286,19 @@ fn figures(about: &About) -> Markup {
     }
 }
 
-/// With which versions a run was made.
-fn versions(measurement: &Measurement) -> String {
+/// How fast the machine was, for how many rounds, and with which versions.
+fn circumstances(measurement: &Measurement) -> String {
+    let experiment = &measurement.experiment;
+    let rate = experiment
+        .mips
+        .map(|mips| format!("{mips} million instructions a second, "));
     let schedulers = measurement
         .versioned_schedulers()
         .map(|(name, version)| format!(", {name}: {version}"));
     format!(
-        "threadwise {}{}",
+        "{}{} rounds; threadwise {}{}",
+        rate.unwrap_or_default(),
+        experiment.rounds,
         measurement.version,
         schedulers.collect::<String>()
     )

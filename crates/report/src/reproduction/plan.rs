@@ -2,7 +2,7 @@
 //! The file that says what is reproduced.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use exmex::Express;
 use serde::{Deserialize, Serialize};
@@ -87,6 +87,8 @@ pub struct Source {
     pub quick: Option<Effort>,
     /// What the long form adds, if not the same.
     pub full: Option<Effort>,
+    /// A file with a run that was measured before, which stands in where the source is not run.
+    pub stored: Option<PathBuf>,
     /// Whether the page shows the figures of its run.
     #[serde(default)]
     pub is_drawn: bool,

@@ -2,13 +2,15 @@
 //! What was produced before: runs of the simulator and the lab, and what other commands printed. All of it is in the store of
 //! runs.
 
+use std::path::Path;
+
 use anyhow::{Context, Result};
 use serde_json::Value;
 use tempfile::TempDir;
 use threadwise_lab::run::VERSION;
 use threadwise_machine::Machine;
 use threadwise_report::page::Shown;
-use threadwise_report::reproduction::{Form, Output};
+use threadwise_report::reproduction::{Form, Output, Source};
 use threadwise_report::store::{Printed, Store};
 use threadwise_report::{Record, State};
 
@@ -42,7 +44,9 @@ impl Keeper {
         }
         if job.experiment.is_some() {
             let run = self.run(job, State::Complete)?;
-            return run.map(|record| of_run(job, record, None, None)).transpose();
+            return run
+                .map(|record| of_run(job.source, record, None, None))
+                .transpose();
         }
         let printed = self.store.output(VERSION, &job.arguments)?;
         Ok(printed.map(|printed| Made {
@@ -50,6 +54,7 @@ impl Keeper {
             state: String::from("kept from before"),
             seconds: None,
             shown: None,
+            repeat: None,
         }))
     }
 
@@ -95,7 +100,7 @@ impl Keeper {
             let record = self.run(job, State::Complete)?;
             let record =
                 record.with_context(|| format!("the run of {:?} is not in the store", job.source.name))?;
-            return of_run(job, record, Some(output), Some(seconds));
+            return of_run(job.source, record, Some(output), Some(seconds));
         }
         let printed = Printed { output, seconds };
         self.store.keep_output(VERSION, &job.arguments, &printed)?;
@@ -104,6 +109,7 @@ impl Keeper {
             state: String::from("done"),
             seconds: Some(seconds),
             shown: None,
+            repeat: None,
         })
     }
 
@@ -116,7 +122,7 @@ impl Keeper {
         let Some(record) = interrupted.filter(|record| record.evaluate().is_ok()) else {
             return Ok(failed(why.into(), Some(seconds)));
         };
-        let made = of_run(job, record, None, Some(seconds))?;
+        let made = of_run(job.source, record, None, Some(seconds))?;
         Ok(Made {
             state: format!("{}, not complete: {why}", made.state),
             ..made
@@ -155,6 +161,23 @@ impl Keeper {
     }
 }
 
+/// A run that was measured before, maybe by another version, and stands in a file.
+pub fn stored(source: &Source, path: &Path) -> Result<Made> {
+    let record = Record::from_file(path)?;
+    let version = record.measurement.version.clone();
+    let repeat = record.manifest.command.get(1..).map(super::command);
+    let made = of_run(source, record, None, None)?;
+    Ok(Made {
+        state: format!(
+            "measured before, with threadwise {version}: {}, {}",
+            path.display(),
+            made.state
+        ),
+        repeat,
+        ..made
+    })
+}
+
 /// Whether a command line has these arguments, and after them only what [`Keeper::arguments`] adds.
 fn started_by(command: &[String], arguments: &[String]) -> bool {
     command
@@ -176,13 +199,13 @@ fn resume(arguments: &[String], id: i64) -> Vec<String> {
 }
 
 /// A run of which `printed` is the evaluation, if it is at hand: another takes a second where there are many pairs.
-fn of_run(job: &Job, record: Record, printed: Option<Value>, seconds: Option<f64>) -> Result<Made> {
+fn of_run(source: &Source, record: Record, printed: Option<Value>, seconds: Option<f64>) -> Result<Made> {
     let id = record.id;
     let when = match seconds {
         Some(_) => String::new(),
         None => format!(" of {}", record.began),
     };
-    let (output, shown) = match (job.source.is_drawn, printed) {
+    let (output, shown) = match (source.is_drawn, printed) {
         (true, _) => {
             let shown = Shown::new(record)?;
             (serde_json::to_value(&shown.evaluation)?, Some(shown))
@@ -199,6 +222,7 @@ fn of_run(job: &Job, record: Record, printed: Option<Value>, seconds: Option<f64
         output: Output::Made(output),
         seconds,
         shown,
+        repeat: None,
     })
 }
 

@@ -19,6 +19,7 @@ use comfy_table::{Table, presets};
 use serde_json::json;
 use threadwise_lab::experiment::Experiment;
 use threadwise_lab::run::{VERSION, missing_program};
+use threadwise_report::figure::ready_threads;
 use threadwise_report::host;
 use threadwise_report::page::Shown;
 use threadwise_report::reproduction::{
@@ -92,6 +93,8 @@ struct Made {
     state: String,
     seconds: Option<f64>,
     shown: Option<Shown>,
+    /// The command that made it, if that is another than the source's.
+    repeat: Option<String>,
 }
 
 /// Runs and shows.
@@ -110,7 +113,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         print!("{}", listed(&plan, &jobs));
         return Ok(ExitCode::SUCCESS);
     }
-    let made = produce(options, &jobs)?;
+    let mut made = produce(options, &jobs)?;
+    stand_in(&plan, &mut made)?;
     let outputs = plan
         .sources
         .iter()
@@ -306,12 +310,27 @@ fn one(job: &Job, keeper: &Keeper, clock: &Clock, stop: &AtomicBool) -> Result<M
     }
 }
 
+/// Puts runs that were measured before in the place of what is not run.
+fn stand_in<'a>(plan: &'a Plan, made: &mut BTreeMap<&'a str, Made>) -> Result<()> {
+    for source in &plan.sources {
+        let is_run = made
+            .get(source.name.as_str())
+            .is_some_and(|made| !matches!(made.output, Output::NotRun(_)));
+        if let (false, Some(path)) = (is_run, &source.stored) {
+            let stored = kept::stored(source, path).with_context(|| format!("source {:?}", source.name))?;
+            made.insert(&source.name, stored);
+        }
+    }
+    Ok(())
+}
+
 fn not_run(why: &str) -> Made {
     Made {
         output: Output::NotRun(why.into()),
         state: format!("not run: {why}"),
         seconds: None,
         shown: None,
+        repeat: None,
     }
 }
 
@@ -321,6 +340,7 @@ fn failed(why: String, seconds: Option<f64>) -> Made {
         output: Output::Failed(why),
         seconds,
         shown: None,
+        repeat: None,
     }
 }
 
@@ -343,8 +363,14 @@ fn about(plan: &Plan, length: Length, mut made: BTreeMap<&str, Made>) -> About {
         sources.push(Produced {
             name: source.name.clone(),
             form: source.form,
-            command: command(&arguments.unwrap_or_default()),
+            command: made
+                .repeat
+                .unwrap_or_else(|| command(&arguments.unwrap_or_default())),
             has_failed: matches!(made.output, Output::Failed(_)),
+            picture: match &made.output {
+                Output::Made(json) if source.is_drawn => ready_threads(json),
+                _ => None,
+            },
             state: made.state,
             seconds: made.seconds,
             drawn: made.shown.filter(|_| source.is_drawn),
