@@ -44,6 +44,7 @@ pub fn ready_threads(printed: &Value) -> Option<Figure> {
     let every = step(f64::from(most)).max(1.0) as usize;
     let time = step(printed.duration_s);
     let ticks = 0..=(printed.duration_s / time).floor() as u32;
+    let digits = (-time.log10().floor()).max(0.0) as usize;
     let content = html! {
         @for ready in (0..=most).step_by(every) {
             @let at = y(f64::from(ready));
@@ -55,7 +56,7 @@ pub fn ready_threads(printed: &Value) -> Option<Figure> {
             @let seconds = f64::from(tick) * time;
             @let at = LEFT + (WIDTH - LEFT) * seconds / printed.duration_s;
             text x=(format!("{at:.1}")) y=(bottom + 13.0) text-anchor=(if at > WIDTH - 20.0 { "end" } else { "middle" }) font-size="10" {
-                (format!("{seconds}")) " s"
+                (format!("{seconds:.digits$}")) " s"
             }
         }
     };
@@ -118,7 +119,13 @@ mod tests {
         let means = means(&Printed::deserialize(&printed).expect("all is there"));
         assert_eq!((means.len(), means[0], means[PIECES - 1]), (PIECES, 1.0, 3.0));
         assert!((means[90] - 2.0).abs() < 1e-6, "{}", means[90]);
-        assert!(ready_threads(&printed).is_some_and(|figure| figure.document().contains("Ready threads")));
+        let drawn = ready_threads(&printed)
+            .expect("there is something to draw")
+            .document();
+        assert!(
+            drawn.contains("Ready threads") && drawn.contains(">1.5 s<"),
+            "{drawn}"
+        );
     }
 
     #[test]

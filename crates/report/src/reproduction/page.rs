@@ -251,6 +251,7 @@ fn produced_by(outcome: &Outcome, about: &About) -> Markup {
                 summary { "Repeat it" }
                 @for source in sources() {
                     pre { code { (source.command) } }
+                    p class="quiet" { (source.state) }
                     @if source.drawn.is_some() || source.picture.is_some() {
                         p { a href=(format!("#{}", drawn_anchor(&source.name))) { "Figures of this run" } }
                     }

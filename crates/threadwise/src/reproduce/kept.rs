@@ -164,14 +164,13 @@ impl Keeper {
 /// A run that was measured before, maybe by another version, and stands in a file.
 pub fn stored(source: &Source, path: &Path) -> Result<Made> {
     let record = Record::from_file(path)?;
-    let version = record.measurement.version.clone();
+    let (began, version) = (record.began.clone(), record.measurement.version.clone());
     let repeat = record.manifest.command.get(1..).map(super::command);
     let made = of_run(source, record, None, None)?;
     Ok(Made {
         state: format!(
-            "measured before, with threadwise {version}: {}, {}",
-            path.display(),
-            made.state
+            "measured before: {}, of {began}, with threadwise {version}",
+            path.display()
         ),
         repeat,
         ..made

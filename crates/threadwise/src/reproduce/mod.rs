@@ -109,12 +109,13 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let plan = plan.only(&options.only).map_err(anyhow::Error::msg)?;
     let length = if options.full { Length::Full } else { Length::Quick };
     let jobs = jobs(&plan, length, options.no_lab)?;
+    let stored = stored(&plan)?;
     if options.dry_run {
         print!("{}", listed(&plan, &jobs));
         return Ok(ExitCode::SUCCESS);
     }
     let mut made = produce(options, &jobs)?;
-    stand_in(&plan, &mut made)?;
+    stand_in(stored, &mut made);
     let outputs = plan
         .sources
         .iter()
@@ -310,18 +311,26 @@ fn one(job: &Job, keeper: &Keeper, clock: &Clock, stop: &AtomicBool) -> Result<M
     }
 }
 
+/// The runs that were measured before. They are read before anything is run, so that none is missing hours later.
+fn stored(plan: &Plan) -> Result<BTreeMap<&str, Made>> {
+    let stored = plan.sources.iter().filter_map(|source| {
+        let path = source.stored.as_ref()?;
+        let made = kept::stored(source, path).with_context(|| format!("source {:?}", source.name));
+        Some(made.map(|made| (source.name.as_str(), made)))
+    });
+    stored.collect()
+}
+
 /// Puts runs that were measured before in the place of what is not run.
-fn stand_in<'a>(plan: &'a Plan, made: &mut BTreeMap<&'a str, Made>) -> Result<()> {
-    for source in &plan.sources {
+fn stand_in<'a>(stored: BTreeMap<&'a str, Made>, made: &mut BTreeMap<&'a str, Made>) {
+    for (name, stored) in stored {
         let is_run = made
-            .get(source.name.as_str())
+            .get(name)
             .is_some_and(|made| !matches!(made.output, Output::NotRun(_)));
-        if let (false, Some(path)) = (is_run, &source.stored) {
-            let stored = kept::stored(source, path).with_context(|| format!("source {:?}", source.name))?;
-            made.insert(&source.name, stored);
+        if !is_run {
+            made.insert(name, stored);
         }
     }
-    Ok(())
 }
 
 fn not_run(why: &str) -> Made {

@@ -70,18 +70,25 @@ fn costs_at_most(ratio: f64, wakeups: u64, bound: bool) {
 #[test]
 #[ignore = "long: make test FULL=1"]
 fn statistics_of_programs_cost_what_is_stated() {
-    // Some 800 instructions a wake-up, of 8,000 (ARCHITECTURE.md, "Telling programs apart"); each of the two becomes ready and idle at every turn.
-    let each = |options: &str| {
+    // 780 instructions of some 10,000 a wake-up (ARCHITECTURE.md, "Telling programs apart"): each of the two becomes ready and idle
+    // at every turn.
+    let of = |options: &str, wakeups| {
         let scheduler = format!("scx_threadwise {options}");
-        let [few, many] = [8_000, 24_000]
-            .map(|wakeups| instructions_of_pipe(&["--scheduler", &scheduler], wakeups, false).0);
-        (many - few) / 16_000.0
+        instructions_of_pipe(&["--scheduler", &scheduler], wakeups, false)
     };
-    let (without, with) = (each(""), each("--programs 10"));
-    assert!(
-        (1.02..1.16).contains(&(with / without)),
-        "{with} instructions a wake-up, {without} without statistics"
-    );
+    loop {
+        let counted =
+            ["", "--programs 10"].map(|options| [8_000, 24_000].map(|wakeups| of(options, wakeups)));
+        let [without, with] = counted.map(|[(few, _), (many, _)]| (many - few) / 16_000.0);
+        if (1.02..1.16).contains(&(with / without)) {
+            return;
+        }
+        let is_lost = counted.iter().flatten().any(|(_, is_lost)| *is_lost);
+        assert!(
+            is_lost && slow_down(),
+            "{with} instructions a wake-up, {without} without statistics"
+        );
+    }
 }
 
 /// All instructions of the guest while two processes wake each other, and whether the host could not keep up.

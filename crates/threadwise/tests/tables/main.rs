@@ -231,6 +231,7 @@ fn stored_runs_reach_what_is_aimed_at() {
     let mut pairs = together(&result).filter(|run| run["run"] == serde_json::json!(["1:1", "1:1 b"]));
     let gain = &pairs.next().unwrap()["schedulers"][1]["over_baseline"]["ratio"];
     assert!(gain.as_f64().unwrap() >= 1.05, "{gain} for (1:1) twice");
+    assert!(of_all(&means(&result, 1, "fairness")) >= 0.95);
     let alone = &measured("lab-unequal-cores")["runs"][0];
     let gain = &alone["schedulers"][1]["over_baseline"]["low"];
     assert!(
