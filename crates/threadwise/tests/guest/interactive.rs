@@ -37,12 +37,6 @@ fn an_interactive_program_is_no_later_beside_parallel_ones() {
     is_no_later_beside("--ratio inf:1 --threads 8");
 }
 
-#[test]
-#[ignore = "long: make test FULL=1"]
-fn an_interactive_program_is_no_later_beside_serial_ones() {
-    is_no_later_beside("--ratio 1:inf --threads 1");
-}
-
 /// Some of those that run are serial too. Where a thread that wakes up has no credit for what it slept, it waits for them ten times
 /// as long.
 #[test]
