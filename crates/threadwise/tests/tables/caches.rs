@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{gains, kept, more};
+use super::{kept, more};
 
 /// More work apart than together, in percent, or grouped than apart for programs that share memory; beside what the paper has.
 pub fn packages() -> String {
@@ -53,13 +53,3 @@ pub fn packages() -> String {
 
 /// The run of programs that share memory.
 const SHARING: usize = 4;
-
-/// Who runs beside whom.
-pub fn pairing() -> String {
-    gains(&kept("pairing", ""))
-}
-
-/// At once or one after the other.
-pub fn alternation() -> String {
-    gains(&kept("alternation", ""))
-}

@@ -182,8 +182,8 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
         ("same-phases", pairs::same_phases()),
         ("stages", programs::stages()),
         ("packages", caches::packages()),
-        ("pairing", caches::pairing()),
-        ("alternation", caches::alternation()),
+        ("pairing", gains(&kept("pairing", ""))),
+        ("alternation", gains(&kept("alternation", ""))),
         ("mechanisms", programs::mechanisms(&kept("mechanisms", ""))),
         (
             "lab-mechanisms",
