@@ -3,7 +3,7 @@
 //!
 //! On AMD processors with preferred cores `highest_perf` is a rank: it says which cores come first, not how much
 //! faster they are (Documentation/admin-guide/pm/amd-pstate.rst, "amd-pstate Preferred Core"), and cores of one
-//! kind lie a third apart in it. The kernel has its own scale of 166 or 196 for all of them
+//! kind may lie far apart in it. The kernel has its own scale of 166 or 196 for all of them
 //! (amd_get_boost_ratio_numerator in arch/x86/kernel/acpi/cppc.c), by which it writes their highest frequencies.
 
 use super::CPU;

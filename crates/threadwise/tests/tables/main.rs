@@ -85,6 +85,14 @@ fn more(ratio: f64) -> String {
     format!("{:+.1} %", 100.0 * (ratio - 1.0)).replace("-0.0 %", "0.0 %")
 }
 
+/// What a scheduler gains over the first, with its interval.
+fn gain_of(scheduler: &Value) -> String {
+    let [ratio, low, high] =
+        ["ratio", "low", "high"].map(|key| scheduler["over_baseline"][key].as_f64().unwrap());
+    let end = |ratio| more(ratio).replace(" %", "");
+    format!("{} [{}, {}]", more(ratio), end(low), end(high))
+}
+
 fn mean_and_least(values: &[f64]) -> String {
     match values {
         [] => String::new(),
@@ -105,12 +113,7 @@ fn gains(result: &Value) -> String {
         let programs: Vec<&str> = programs.map(|name| name.as_str().unwrap()).collect();
         let schedulers = schedulers(run);
         let work = schedulers[0]["total"]["mean"].as_f64().unwrap() / 1000.0;
-        let gains = schedulers[1..].iter().map(|of| {
-            let [ratio, low, high] =
-                ["ratio", "low", "high"].map(|key| of["over_baseline"][key].as_f64().unwrap());
-            let end = |ratio| more(ratio).replace(" %", "");
-            format!(" {} [{}, {}] |", more(ratio), end(low), end(high))
-        });
+        let gains = schedulers[1..].iter().map(|of| format!(" {} |", gain_of(of)));
         format!(
             "| {} | {work:.1} |{}\n",
             programs.join(", "),

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{kept, more, together};
+use super::{gain_of, kept, more, together};
 
 /// Each pair under the kernel's scheduler and ours, as it is and without its boosts.
 pub fn mechanisms(result: &Value) -> String {
@@ -77,8 +77,6 @@ pub fn stages() -> String {
             let [mean, half] = ["mean", "ci95"].map(|key| of(value, "total", key).unwrap() / 1000.0);
             format!("{mean:.1} ± {half:.1}")
         };
-        let [ratio, low, high] = ["ratio", "low", "high"].map(|key| of(ours, "over_baseline", key).unwrap());
-        let percent = |ratio: f64| more(ratio).replace(" %", "");
         let [idle, with] = [kernel, ours].map(|value| 100.0 * of(value, "idle", "mean").unwrap());
         let fairness = [kernel, ours].map(|value| of(value, "fairness", "mean"));
         let fairness = match fairness {
@@ -86,12 +84,10 @@ pub fn stages() -> String {
             _ => String::new(),
         };
         format!(
-            "| {beside} | {} | {} | {} [{}, {}] | {idle:.1}, {with:.1} % | {fairness} |\n",
+            "| {beside} | {} | {} | {} | {idle:.1}, {with:.1} % | {fairness} |\n",
             work(kernel),
             work(ours),
-            more(ratio),
-            percent(low),
-            percent(high)
+            gain_of(ours)
         )
     };
     let runs = result["runs"].as_array().unwrap().iter();
