@@ -122,7 +122,8 @@ static inline bool tw_look_is_early(struct tw_look *look, bool went_over)
  * its program wait at their next barrier; where turns last for long it finds nothing, and each CPU looks when
  * its slice ends: so it is rare where nobody at any queue was due in TW_LOOK_MOST_NS. It comes soon, in the
  * shortest step, where CPUs have just gone over to a program that became senior, or where the queues at which
- * it looked were empty and there are more.
+ * it looked were empty: there are more, or it is about to stop, and what goes by whether anybody waits should
+ * not go by somebody who has long gone.
  */
 static inline u64 tw_look_again(struct tw_look *look, u64 shortest_ns, bool went_over, u32 nr_cpus)
 {
@@ -131,7 +132,7 @@ static inline u64 tw_look_again(struct tw_look *look, u64 shortest_ns, bool went
 		look->nr_empty = 0;
 		return 0;
 	}
-	if (went_over || (!look->nr_held && !look->all))
+	if (went_over || !look->nr_held)
 		look->in_ns = shortest_ns;
 	if (!look->quiet || look->in_ns < TW_LOOK_MOST_NS)
 		look->nr_quiet = 0;

@@ -59,6 +59,8 @@ struct tw_run {
 	enum tw_origin origin;
 	/* Whether it is serial and has no boost all the same (tw_goes_unboosted()). */
 	u32 unboosted;
+	/* Whether tasks wait anywhere. */
+	u32 others_wait;
 };
 
 /*
@@ -103,19 +105,24 @@ static inline u64 tw_behind_most(const struct tw_run *run, enum tw_class class, 
  * would run in place at the end of its span, never overtaken, where many wait. What a serial task ran ahead
  * because of its boost is forgiven, but for a window's time for each that waits, or the main thread of a
  * program, which runs in both phases, would use its boost up and then be held back. One without a boost has
- * nothing to be forgiven.
+ * nothing to be forgiven. Nor has one that is ahead of nobody, for a slice: the current vtime follows it
+ * there (tw_clock()). As long as a window was all it moved on in a slice, it went at a twentieth of the time
+ * beside programs that are always serial, and who ran for less than that was owed nothing at its waking.
  */
 static inline u64 tw_ahead_most(const struct tw_run *run, enum tw_class class, const struct tw_tunables *tun)
 {
 	u64 ahead_ns = tw_scale_beyond(TW_WEIGHT_ONE, tw_vtime_span(run, tun), run->weight);
-	u64 left = run->unboosted ? 0 : run->boost_left, window_ns = tun->vtime_window_ns;
+	u64 left = run->unboosted ? 0 : run->boost_left, kept_ns;
 
 	if (class == TW_CLASS_SENIOR)
 		return ahead_ns + tw_boost_of(class, run->nr_waiting, left, tun);
 	if (class > TW_CLASS_SERIAL || run->unboosted)
 		return ahead_ns;
-	return tw_least(ahead_ns,
-			tw_vtime_charge(0, window_ns * (run->nr_waiting + 1), run->weight, TW_CAPACITY_ONE));
+	kept_ns = tw_vtime_charge(0, tun->vtime_window_ns * (run->nr_waiting + 1), run->weight,
+				  TW_CAPACITY_ONE);
+	if (!run->nr_waiting && !run->others_wait && kept_ns < TW_SLICE_ALONE_NS)
+		kept_ns = TW_SLICE_ALONE_NS;
+	return tw_least(ahead_ns, kept_ns);
 }
 
 /*

@@ -499,6 +499,8 @@ pub struct Run {
     pub origin: Origin,
     /// 1 if it is serial and has no boost all the same ([`Tunables::goes_unboosted`]).
     pub unboosted: u32,
+    /// 1 if tasks wait anywhere.
+    pub others_wait: u32,
 }
 
 /// The policy's settings (`struct tw_tunables`), times in nanoseconds.

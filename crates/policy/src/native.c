@@ -23,7 +23,7 @@ _Static_assert(TW_FASTER_SCAN == 16 && TW_CALL_SCAN == 16 && TW_KEPT_RECENTLY_NS
 _Static_assert(sizeof(struct tw_look) == 32, "crates/policy/src/look.rs has the same layout");
 _Static_assert(TW_ORDER_NS == 100000000, "crates/policy/src/lib.rs has the same");
 _Static_assert(sizeof(struct tw_task) == 32, "crates/policy/src/lib.rs has the same layout");
-_Static_assert(sizeof(struct tw_run) == 40, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_run) == 48, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_seat) == 5, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_spot) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_need) == 24, "crates/policy/src/pairing.rs has the same layout");

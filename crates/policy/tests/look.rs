@@ -163,12 +163,12 @@ fn marks_over_empty_queues_do_not_keep_the_timer_running() {
     };
     // Nobody waits where nothing is marked; a mark may be a moment before whoever is queued.
     assert_eq!(again(&mut look, nobody(0, true), 8), None);
-    assert_eq!(again(&mut look, nobody(3, true), 8), Some(LOOK_MOST_NS));
+    assert_eq!(again(&mut look, nobody(3, true), 8), Some(SHORTEST));
     assert_eq!(again(&mut look, nobody(3, true), 8), None);
     // Somebody who comes has them looked at anew.
-    assert_eq!(again(&mut look, nobody(3, true), 8), Some(LOOK_MOST_NS));
+    assert_eq!(again(&mut look, nobody(3, true), 8), Some(SHORTEST));
     look.expect();
-    assert_eq!(again(&mut look, nobody(3, true), 8), Some(LOOK_MOST_NS));
+    assert_eq!(again(&mut look, nobody(3, true), 8), Some(SHORTEST));
     assert_eq!(again(&mut look, nobody(3, true), 8), None);
     // Where there are more than it looked at it goes on at once, as often as it takes to see them all.
     let nr_cpus = 8 * ROTATION_MARKS as u32;

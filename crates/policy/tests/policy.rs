@@ -567,6 +567,7 @@ const ALONE: Run = Run {
     boost_left: BOOST_WHOLE,
     origin: Origin::Charge,
     unboosted: 0,
+    others_wait: 1,
 };
 
 #[test]
@@ -581,6 +582,54 @@ fn what_was_run_under_the_serial_boost_is_forgiven() {
     let light = Run { weight: 25, ..ALONE };
     let kept = t.vtime_bound(140 * MS, &light, 100 * MS, Class::Serial, false);
     assert_eq!(kept, 104 * MS);
+}
+
+#[test]
+fn who_is_ahead_of_nobody_moves_the_clock() {
+    // Eight programs that are always serial, one on each of eight CPUs, each charged for slices of 20 ms. The current vtime goes
+    // with them, or one that sleeps most of the time would be owed nothing at its waking.
+    let t = tunables();
+    let after_20_slices = |nr_waiting: u32, others_wait: u32| {
+        let run = Run {
+            since_ns: 20 * MS,
+            nr_waiting,
+            others_wait,
+            ..ALONE
+        };
+        let (mut now, mut vtimes) = (1000 * MS, [1000 * MS; 8]);
+        for _ in 0..20 {
+            for vtime in &mut vtimes {
+                let picked = task_among(nr_waiting, Class::Serial, *vtime);
+                now = t.clock(now, &picked, others_wait == 1);
+                *vtime = t.vtime_advance(*vtime, &run, now, Class::Serial);
+            }
+        }
+        now - 1000 * MS
+    };
+    assert_eq!(after_20_slices(0, 0), 19 * 20 * MS);
+    assert_eq!(after_20_slices(0, 1), 0, "somebody waits elsewhere");
+    assert_eq!(
+        after_20_slices(1, 1),
+        19 * 2 * MS,
+        "beside them, two windows a slice"
+    );
+    // One without a weight of its own does not run away from them, which would be at the end of their span.
+    let bound = |weight, nr_waiting, others_wait| {
+        let run = Run {
+            weight,
+            nr_waiting,
+            others_wait,
+            ..ALONE
+        };
+        t.vtime_bound(900 * MS, &run, 100 * MS, Class::Serial, false) / MS - 100
+    };
+    assert_eq!([100, 25, 1].map(|weight| bound(weight, 0, 0)), [20, 20, 100]);
+    assert_eq!([100, 25, 1].map(|weight| bound(weight, 0, 1)), [1, 4, 100]);
+    assert_eq!(
+        [100, 25, 1].map(|weight| bound(weight, 1, 0)),
+        [2, 8, 200],
+        "one waits here"
+    );
 }
 
 #[test]

@@ -488,7 +488,8 @@ __noinline u64 advance(u64 vtime, const struct tw_run *run __arg_nonnull, u64 no
 	u64 advanced = tw_vtime_advance(vtime, run, now, class, tun());
 
 	record(TW_DECISION_ADVANCE, advanced, vtime, run->before_ns, run->since_ns, run->weight,
-	       run->capacity, run->nr_waiting, run->boost_left, run->origin, run->unboosted, now, class);
+	       run->capacity, run->nr_waiting, run->boost_left, run->origin, run->unboosted,
+	       run->others_wait, now, class);
 	return advanced;
 }
 
@@ -513,6 +514,7 @@ __noinline int look_at(struct task_struct *p __arg_trusted, const struct task_ct
 		.capacity = capacity_of(cpu),
 		.nr_waiting = nr_waiting_at(cpu),
 		.boost_left = boost_left,
+		.others_wait = tasks_wait,
 	};
 
 	task->class = class_beside(p, group ? tw_read(&group->nr_ready) : 0);

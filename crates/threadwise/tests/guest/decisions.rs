@@ -52,9 +52,10 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
                 boost_left: input[6] as u32,
                 origin: Origin::try_from(input[7]).unwrap(),
                 unboosted: input[8] as u32,
+                others_wait: input[9] as u32,
             };
-            let class = Class::try_from(input[10]).unwrap();
-            tunables.vtime_advance(input[0], &run, input[9], class)
+            let class = Class::try_from(input[11]).unwrap();
+            tunables.vtime_advance(input[0], &run, input[10], class)
         }
         "tw_key" => tunables.key(&task(0)),
         "tw_goes_first" => u64::from(tunables.goes_first(&task(0), &task(7))),
@@ -127,6 +128,12 @@ fn the_kernel_and_the_native_build_decide_alike() {
         *count += 1;
         answers.insert(answer);
     }
+    eprintln!(
+        "{:?}",
+        seen.iter()
+            .map(|(f, (n, a))| (f.clone(), *n, a.len()))
+            .collect::<Vec<_>>()
+    );
     // The comparison means something only if every function was asked, and answered this and that.
     assert_eq!(seen.len(), 13, "{seen:?}");
     for (function, (count, answers)) in &seen {

@@ -37,6 +37,13 @@ fn an_interactive_program_is_no_later_beside_parallel_ones() {
     is_no_later_beside("--ratio inf:1 --threads 8");
 }
 
+/// Nobody but the program that wakes up waits: what those that run had of their CPUs is forgiven to none of them, or that would be
+/// owed nothing, and wait for the end of a turn of whoever came to its own.
+#[test]
+fn an_interactive_program_is_no_later_beside_serial_ones() {
+    is_no_later_beside("--ratio 1:inf --threads 1");
+}
+
 /// Some of those that run are serial too. Where a thread that wakes up has no credit for what it slept, it waits for them ten times
 /// as long.
 #[test]

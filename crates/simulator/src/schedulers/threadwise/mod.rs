@@ -275,6 +275,7 @@ impl Threadwise {
             boost_left: self.crowd.boost_left(),
             origin,
             unboosted: u32::from(self.goes_unboosted(kernel, task, class)),
+            others_wait: u32::from(self.tasks_wait),
         };
         let is_here = class == Class::Serial && !waking;
         Task {
