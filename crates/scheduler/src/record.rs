@@ -2,12 +2,15 @@
 //! Writes what the BPF program asked of the policy, and what that answered, for a replay through the
 //! policy's native build (`crates/threadwise/tests/guest/decisions.rs`): both builds must agree bit for bit.
 
+use std::cell::RefCell;
 use std::fs::File;
-use std::io::{LineWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::rc::Rc;
 
 use anyhow::{Context, Result, ensure};
 use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::bpf_intf::{self, tw_decision};
@@ -18,14 +21,28 @@ pub const BUFFER_BYTES: u32 = 1 << 20;
 
 /// A file of decisions.
 pub struct Recorder {
-    file: LineWriter<File>,
+    file: BufWriter<File>,
+}
+
+/// What comes through the ring buffer, and the file to which it goes.
+pub struct Recording {
+    decisions: RingBuffer<'static>,
+    file: Rc<RefCell<BufWriter<File>>>,
+}
+
+/// A line of the file.
+#[derive(Serialize)]
+struct Line<'a> {
+    function: &'static str,
+    r#in: &'a [u64],
+    out: u64,
 }
 
 impl Recorder {
     /// Creates the file and writes the settings under which everything else was decided.
     pub fn create(path: &Path, tunables: &types::tw_tunables) -> Result<Self> {
         let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
-        let mut file = LineWriter::new(file);
+        let mut file = BufWriter::new(file);
         let settings = json!({
             "schema": "threadwise.decisions/2",
             "slice_ns": tunables.slice_ns,
@@ -44,33 +61,50 @@ impl Recorder {
     }
 
     /// Writes what comes through the ring buffer, whenever that is consumed.
-    pub fn read(mut self, decisions: &dyn MapCore) -> Result<RingBuffer<'static>> {
+    pub fn read(self, decisions: &dyn MapCore) -> Result<Recording> {
+        let file = Rc::new(RefCell::new(self.file));
+        let writer = Rc::clone(&file);
         let mut builder = RingBufferBuilder::new();
-        builder.add(decisions, move |bytes| match self.write(bytes) {
-            Ok(()) => 0,
-            Err(error) => {
-                tracing::error!("recording: {error:#}");
-                -libc::EIO
+        builder.add(decisions, move |bytes| {
+            match write(&mut *writer.borrow_mut(), bytes) {
+                Ok(()) => 0,
+                Err(error) => {
+                    tracing::error!("recording: {error:#}");
+                    -libc::EIO
+                }
             }
         })?;
-        Ok(builder.build()?)
+        Ok(Recording {
+            decisions: builder.build()?,
+            file,
+        })
     }
+}
 
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        ensure!(
-            bytes.len() == size_of::<tw_decision>(),
-            "a decision of {} bytes",
-            bytes.len()
-        );
-        // SAFETY: plain integers, of the size that was just checked; the read does not ask for alignment.
-        let decision: tw_decision = unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
-        let line = json!({
-            "function": name(decision.kind)?,
-            "in": decision.in_,
-            "out": decision.out,
-        });
-        writeln!(self.file, "{line}").context("cannot write")
+impl Recording {
+    /// Writes what was decided since the last time.
+    pub fn consume(&self) -> Result<()> {
+        self.decisions.consume()?;
+        Ok(self.file.borrow_mut().flush()?)
     }
+}
+
+/// What takes long here is dropped there: a decision finds the buffer full.
+fn write(file: &mut impl Write, bytes: &[u8]) -> Result<()> {
+    ensure!(
+        bytes.len() == size_of::<tw_decision>(),
+        "a decision of {} bytes",
+        bytes.len()
+    );
+    // SAFETY: plain integers, of the size that was just checked; the read does not ask for alignment.
+    let decision: tw_decision = unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
+    let line = Line {
+        function: name(decision.kind)?,
+        r#in: &decision.in_,
+        out: decision.out,
+    };
+    serde_json::to_writer(&mut *file, &line).context("cannot write")?;
+    file.write_all(b"\n").context("cannot write")
 }
 
 /// The policy's function.

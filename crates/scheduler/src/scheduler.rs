@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use crossbeam_channel::{Receiver, select};
-use libbpf_rs::{Link, OpenObject, RingBuffer};
+use libbpf_rs::{Link, OpenObject};
 use memmap2::{Mmap, MmapOptions};
 use scx_stats::prelude::*;
 use scx_utils::{UserExitInfo, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report};
@@ -23,7 +23,7 @@ use crate::mode::Mode;
 use crate::options::Options;
 use crate::pairing::Counting;
 use crate::programs::{self, Programs};
-use crate::record::Recorder;
+use crate::record::{Recorder, Recording};
 use crate::stats::{self, Metrics, Snapshot};
 
 /// How often to look whether the kernel has ended the scheduler. Each look wakes a serial program, this one, which takes a CPU for
@@ -78,7 +78,7 @@ pub struct Scheduler<'a> {
     /// The counters that tell who goes well beside whom.
     counting: Option<Counting>,
     /// The ring buffer of decisions, if they are recorded.
-    recording: Option<RingBuffer<'static>>,
+    recording: Option<Recording>,
     /// When the platform's power profile was last looked at, if it decides.
     profile_seen: Option<Instant>,
 }
