@@ -25,14 +25,19 @@ use crate::speeds::Speeds;
 /// The log level at which the verifier says how much it looked at, and nothing else (BPF_LOG_STATS of the kernel).
 const VERIFIER_STATISTICS: u32 = 4;
 
-/// Makes the BPF program do what the options ask for, on this machine, whose thread ids are below `nr_groups`; and the
-/// counters by which it does, if there are any.
-pub fn configure(skel: &mut OpenBpfSkel<'_>, options: &Options, nr_groups: u32) -> Result<Option<Counting>> {
+/// Makes the BPF program do what the options ask for, where thread ids are below `nr_groups`; returns the machine as it was
+/// told, and the counters by which it decides, if there are any.
+pub fn configure(
+    skel: &mut OpenBpfSkel<'_>,
+    options: &Options,
+    nr_groups: u32,
+) -> Result<(Machine, Option<Counting>)> {
     choose_programs(skel, options);
     let rodata = rodata(skel)?;
     rodata.fault = number_of(options.inject_fault);
     tell_tunables(&mut rodata.tunables, options);
-    let counting = tell_machine(rodata, options)?;
+    let machine = machine(options)?;
+    let counting = tell_machine(rodata, &machine, options)?;
     tell_shares(rodata, options)?;
     rodata.partial = options.partial;
     rodata.has_cgroups = !options.ignore_cgroups && cgroups::are_told_of()?;
@@ -45,7 +50,7 @@ pub fn configure(skel: &mut OpenBpfSkel<'_>, options: &Options, nr_groups: u32) 
     if counting.is_none() {
         skel.progs.threadwise_note_runtime.set_autoload(false);
     }
-    Ok(counting)
+    Ok((machine, counting))
 }
 
 /// The program's constants.
@@ -129,7 +134,11 @@ fn tell_shares(rodata: &mut types::rodata, options: &Options) -> Result<()> {
 
 /// Which CPUs there are, how fast they are, and what they share, as far as that is asked for; and the counters that
 /// tell who goes well beside whom.
-fn tell_machine(rodata: &mut types::rodata, options: &Options) -> Result<Option<Counting>> {
+fn tell_machine(
+    rodata: &mut types::rodata,
+    machine: &Machine,
+    options: &Options,
+) -> Result<Option<Counting>> {
     rodata.nr_cpus = u32::try_from(*scx_utils::NR_CPU_IDS)?;
     ensure!(
         rodata.nr_cpus <= bpf_intf::tw_limits_TW_MAX_CPUS,
@@ -137,22 +146,21 @@ fn tell_machine(rodata: &mut types::rodata, options: &Options) -> Result<Option<
         rodata.nr_cpus,
         bpf_intf::tw_limits_TW_MAX_CPUS
     );
-    let machine = machine(options)?;
-    let cores = Cores::of(&machine);
+    let cores = Cores::of(machine);
     rodata.has_smt = machine.has_smt();
     rodata.hidden_smt = options.machine.is_some() && machine.has_smt() && !Machine::load("host")?.has_smt();
     rodata.siblings.copy_from_slice(&cores.siblings);
     rodata.core_first.copy_from_slice(&cores.first);
     rodata.has_mode = options.mode != Mode::Near;
     rodata.tells_programs = options.programs.is_some();
-    rodata.has_caches = Domains::tells_caches(&machine);
+    rodata.has_caches = Domains::tells_caches(machine);
     if rodata.has_mode || rodata.tells_programs || rodata.has_caches {
-        let domains = Domains::of(&machine)?;
+        let domains = Domains::of(machine)?;
         rodata.llc_of.copy_from_slice(&domains.llc);
         rodata.package_of.copy_from_slice(&domains.package);
         rodata.llc_cores.copy_from_slice(&domains.llc_cores);
     }
-    let speeds = speeds(options, &machine)?;
+    let speeds = speeds(options, machine)?;
     rodata.capacities.copy_from_slice(&speeds.capacities);
     rodata.slowest = speeds.slowest;
     rodata.nr_faster = speeds.faster.len() as u32;
@@ -170,11 +178,11 @@ fn tell_machine(rodata: &mut types::rodata, options: &Options) -> Result<Option<
             bpf_intf::TW_IDLE_SCAN
         );
     }
-    let pairing = Pairing::of(if pairs { options.pairing } else { PairingBy::Off }, &machine)?;
+    let pairing = Pairing::of(if pairs { options.pairing } else { PairingBy::Off }, machine)?;
     rodata.pairing = pairing.number();
     let paired_bytes = pairing.llc_bytes();
     let mut counting = pairing.into_counting();
-    let alternation = Alternation::of(options.alternate, &machine, &mut counting)?;
+    let alternation = Alternation::of(options.alternate, machine, &mut counting)?;
     rodata.alternate = alternation.number();
     rodata.llc_bytes = paired_bytes.or(alternation.llc_bytes()).unwrap_or(0);
     rodata.lines_per_miss = counting.as_ref().map_or(1, Counting::lines_per_miss);

@@ -13,6 +13,7 @@ mod cgroups;
 mod configure;
 mod cores;
 mod mode;
+mod newcomers;
 mod options;
 mod pairing;
 mod programs;
@@ -33,7 +34,7 @@ use crossbeam_channel::Receiver;
 use scx_utils::build_id;
 
 use options::Options;
-use scheduler::Scheduler;
+use scheduler::{Ended, Scheduler};
 
 /// So many restarts in a row, each after less than this, are no progress. That the kernel asks for one is noticed at the
 /// loader's next look.
@@ -101,9 +102,10 @@ fn schedule(options: &Options, shutdown: &AtomicBool, signals: &Receiver<()>) ->
         let mut object = MaybeUninit::uninit();
         let mut scheduler = Scheduler::attach(options, &mut object)?;
         tracing::info!("{NAME} schedules this machine; press Ctrl-C to hand it back");
-        let exit = scheduler.serve(shutdown, signals)?;
-        if !exit.should_restart() {
-            return Ok(());
+        match scheduler.serve(shutdown, signals)? {
+            Ended::Newcomers => continue,
+            Ended::Detached(exit) if !exit.should_restart() => return Ok(()),
+            Ended::Detached(_) => {}
         }
         hasty = hasty_restarts(hasty, attached.elapsed());
         ensure!(

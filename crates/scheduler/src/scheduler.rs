@@ -20,6 +20,7 @@ use crate::bpf_intf;
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::configure::{configure, rodata};
 use crate::mode::Mode;
+use crate::newcomers::Newcomers;
 use crate::options::Options;
 use crate::pairing::Counting;
 use crate::programs::{self, Programs};
@@ -68,6 +69,14 @@ pub fn check_kernel() -> Result<()> {
     Ok(())
 }
 
+/// Why a scheduler ended.
+pub enum Ended {
+    /// It was told to stop, or the kernel threw it out.
+    Detached(UserExitInfo),
+    /// CPUs came that it did not know: it has to be loaded anew.
+    Newcomers,
+}
+
 /// The attached scheduler. Dropping it hands the machine back to the kernel's scheduler.
 pub struct Scheduler<'a> {
     skel: BpfSkel<'a>,
@@ -77,6 +86,8 @@ pub struct Scheduler<'a> {
     groups: Mmap,
     /// The counters that tell who goes well beside whom.
     counting: Option<Counting>,
+    /// CPUs of which the BPF program was not told, if they may come.
+    newcomers: Option<Newcomers>,
     /// The ring buffer of decisions, if they are recorded.
     recording: Option<Recording>,
     /// When the platform's power profile was last looked at, if it decides.
@@ -93,7 +104,9 @@ impl<'a> Scheduler<'a> {
 
         // Read once: the map and its mapping must have the same size.
         let nr_groups = pid_max()?;
-        let counting = configure(&mut skel, options, nr_groups)?;
+        let (machine, counting) = configure(&mut skel, options, nr_groups)?;
+        // A machine file tells of all.
+        let newcomers = options.machine.is_none().then(|| Newcomers::beside(&machine));
         if options.mode != Mode::Near {
             skel.maps.bss_data.as_mut().context(NO_BSS)?.mode = options.mode.number()?;
         }
@@ -127,20 +140,22 @@ impl<'a> Scheduler<'a> {
             stats,
             groups,
             counting,
+            newcomers,
             recording,
             profile_seen: (options.mode == Mode::Auto).then(Instant::now),
         })
     }
 
-    /// Answers requests for statistics until thrown out or told to stop, for which `signals` is waited for, then detaches and
-    /// says why.
-    pub fn serve(&mut self, shutdown: &AtomicBool, signals: &Receiver<()>) -> Result<UserExitInfo> {
+    /// Answers requests for statistics until thrown out or told to stop, for which `signals` is waited for, or until CPUs came of
+    /// which the BPF program was not told; then detaches and says why.
+    pub fn serve(&mut self, shutdown: &AtomicBool, signals: &Receiver<()>) -> Result<Ended> {
         let (response, request) = self.stats.channels();
         let interval = match self.recording {
             Some(_) => RECORD_INTERVAL,
             None => LOOK_INTERVAL,
         };
-        while !shutdown.load(Ordering::Relaxed) && !uei_exited!(&self.skel, uei) {
+        let mut grown = false;
+        while !grown && !shutdown.load(Ordering::Relaxed) && !uei_exited!(&self.skel, uei) {
             select! {
                 recv(request) -> asked => {
                     asked?;
@@ -153,14 +168,18 @@ impl<'a> Scheduler<'a> {
                 recording.consume().context("cannot write what was recorded")?;
             }
             self.follow_profile()?;
-            self.count_on()?;
+            grown = self.look_at_newcomers()?;
         }
         drop(self.link.take());
         // Why it ended matters more than what it left.
         let exit = uei_report!(&self.skel, uei)?;
         self.check_counts()?;
         self.check_programs()?;
-        Ok(exit)
+        Ok(if grown {
+            Ended::Newcomers
+        } else {
+            Ended::Detached(exit)
+        })
     }
 
     /// Takes over the mode that the platform's power profile asks for by now.
@@ -181,25 +200,29 @@ impl<'a> Scheduler<'a> {
         Ok(())
     }
 
-    /// Opens the counters of CPUs that came back.
-    fn count_on(&mut self) -> Result<()> {
-        let Some(counting) = &mut self.counting else {
-            return Ok(());
-        };
+    /// Opens the counters of CPUs that came back, and says whether some came that were not there before: they share cores and
+    /// caches of which the BPF program was not told.
+    fn look_at_newcomers(&mut self) -> Result<bool> {
         let bss = self.skel.maps.bss_data.as_mut().context(NO_BSS)?;
+        // One that is gone again will say so again.
+        let came = bss.came_online.each_mut().map(std::mem::take);
         let maps = (
             &self.skel.maps.instruction_counters,
             &self.skel.maps.miss_counters,
         );
-        for (cpu, came) in (0..).zip(&mut bss.came_online) {
-            // One that is gone again will say so again.
-            if std::mem::take(came)
+        for (cpu, _) in (0..).zip(&came).filter(|&(_, &came)| came) {
+            if let Some(counting) = &mut self.counting
                 && let Err(error) = counting.reinstall(cpu, maps.0, maps.1)
             {
                 info!("CPU {cpu} is not counted any more: {error:#}");
             }
         }
-        Ok(())
+        let settled = self.newcomers.as_mut();
+        let settled = settled.is_some_and(|newcomers| newcomers.have_settled(&came, Instant::now()));
+        if settled {
+            info!("CPUs that were offline came online: starting anew, with what they share");
+        }
+        Ok(settled)
     }
 
     /// After the last task has left, every thread group must count zero ready threads.

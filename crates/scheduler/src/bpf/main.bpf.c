@@ -626,7 +626,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(threadwise_init)
 /*
  * Nothing depends on which CPUs are online: a task that waits in the queue of a CPU that goes is taken
  * by the others, and the kernel moves those that could run there only. Without these two hooks the
- * kernel would throw the scheduler out at each change.
+ * kernel would throw the scheduler out at each change. Of what a CPU shares that was offline when this was
+ * loaded nothing is known, and the loader starts anew once it has come (newcomers.rs).
  */
 void BPF_STRUCT_OPS(threadwise_cpu_online, s32 cpu)
 {

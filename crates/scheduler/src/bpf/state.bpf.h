@@ -28,7 +28,8 @@ const volatile u32 alternate = TW_ALTERNATE_OFF;
 /* Whether only tasks that ask for SCHED_EXT are ours. */
 const volatile bool partial = false;
 const volatile u32 fault = TW_FAULT_NONE;
-/* CPUs that were offline and came back, whose counters the loader opens again (pairing.rs). */
+/* CPUs that were offline and came: the loader opens their counters again (pairing.rs), or starts anew
+ * (newcomers.rs). */
 bool came_online[TW_MAX_CPUS];
 /* Set by the loader: no fault strikes while it still attaches. */
 bool attached;
@@ -488,8 +489,8 @@ __noinline u64 advance(u64 vtime, const struct tw_run *run __arg_nonnull, u64 no
 	u64 advanced = tw_vtime_advance(vtime, run, now, class, tun());
 
 	record(TW_DECISION_ADVANCE, advanced, vtime, run->before_ns, run->since_ns, run->weight,
-	       run->capacity, run->nr_waiting, run->boost_left, run->origin, run->unboosted,
-	       run->others_wait, now, class);
+	       run->capacity, run->nr_waiting, run->boost_left, run->origin, run->unboosted, run->others_wait,
+	       now, class);
 	return advanced;
 }
 

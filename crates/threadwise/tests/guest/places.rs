@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Who runs where: a serial program has a core, the fastest if CPUs differ, and no CPU is idle beside those that wait.
 
-use super::{as_fast_as_possible, exec, job, measured, measured_by, number_after, stdout, until_shown};
+use super::{
+    as_fast_as_possible, exec, job, measured, measured_by, number_after, reported, stdout, until_shown,
+};
 
 #[test]
 fn a_serial_program_keeps_a_core_beside_a_parallel_one() {
@@ -159,7 +161,7 @@ fn longest_of_trace(out: &str) -> f64 {
 #[test]
 #[ignore = "long: make test FULL=1"]
 fn a_serial_program_is_on_no_slow_cpu_for_longer_than_a_slice() {
-    // 20 ms while nobody waits for the CPU, and two ticks (docs/results/unequal-cores.md).
+    // 20 ms while nobody waits for the CPU (TW_SLICE_ALONE_NS), and two ticks: sched_ext ends slices at these, 4 ms apart.
     let told = longest_on_slow_cpus("--machine amp-8", |&longest| longest < 28.0);
     assert!(told < 28.0, "{told} ms at a time on slow CPUs");
     let untold = longest_on_slow_cpus("", |&longest| longest > 28.0);
@@ -312,21 +314,27 @@ fn a_parallel_program_keeps_all_cpus_of_an_unequal_machine_busy() {
     }
 }
 
-/// The work of the one of four serial programs that gets least, over that of one alone; of three times, with `prefix` before
-/// each command.
-fn least_of_four(machine: &str, scheduler: &str, prefix: &str, holds: impl Fn(f64) -> bool) -> f64 {
-    let script = format!(
+/// One serial program alone, then four beside each other three times, with `prefix` before each command.
+fn four_serial_programs(prefix: &str) -> String {
+    format!(
         r#"
         serial="{prefix} threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf --duration 1.2 --format json"
         $serial
         for i in 1 2 3; do
-            for p in 1 2 3 4; do $serial >/tmp/$p & done; wait
+            P=; for p in 1 2 3 4; do $serial >/tmp/$p & P="$P $!"; done; wait $P
             busybox cat /tmp/1 /tmp/2 /tmp/3 /tmp/4
         done
         "#
-    );
-    let least = |done: &[f64]| done.iter().copied().fold(done[0], f64::min) / done[0];
-    least(&measured_by("work_units", machine, scheduler, &script, |done| {
+    )
+}
+
+/// The work of the one of [`four_serial_programs`] that gets least, over that of one alone.
+fn least(done: &[f64]) -> f64 {
+    done.iter().copied().fold(done[0], f64::min) / done[0]
+}
+
+fn least_of_four(machine: &str, scheduler: &str, script: &str, holds: impl Fn(f64) -> bool) -> f64 {
+    least(&measured_by("work_units", machine, scheduler, script, |done| {
         done.len() == 13 && holds(least(done))
     }))
 }
@@ -341,12 +349,43 @@ fn no_two_threads_share_a_core_while_one_is_idle() {
         ("smt-8-hidden", TOLD, ""),
         ("smt-8-hidden", TOLD, "busybox taskset aa"),
     ] {
-        let least = least_of_four(machine, scheduler, prefix, |least| least > 0.93);
+        let script = four_serial_programs(prefix);
+        let least = least_of_four(machine, scheduler, &script, |least| least > 0.93);
         assert!(least > 0.93, "{machine} {prefix}: {least} of a core");
     }
     // Who is not told has two threads on one core sooner or later.
-    let untold = least_of_four("smt-8-hidden", "scx_threadwise", "", |least| least < 0.8);
+    let script = four_serial_programs("");
+    let untold = least_of_four("smt-8-hidden", "scx_threadwise", &script, |least| least < 0.8);
     assert!(untold < 0.8, "{untold} of a core without knowing them");
+}
+
+/// The kernel does not show what an offline CPU shares. A scheduler that was loaded before it came would take each of its cores
+/// for two, whose threads are as fast as alone; of a CPU that it knew and that comes back it has nothing to learn.
+#[test]
+fn cores_are_whole_whose_second_cpus_come_online_later() {
+    let read = |out: &str| {
+        (
+            number_after("came anew ", out),
+            least(&reported("work_units", out)),
+        )
+    };
+    let after = |first: &str, second: &str, shows: fn(&(u64, f64)) -> bool| {
+        let script = format!(
+            r#"
+            set_online() {{ for c in 1 3 5 7; do echo $1 >/sys/devices/system/cpu/cpu$c/online || exit 8; done; }}
+            {first}; attach; before=$(seq); {second}; set_online 1; busybox sleep 5; until_state enabled
+            echo "came anew $(($(seq) - before)) times"
+            {}
+            busybox kill -INT $S; wait $S || {{ busybox cat /tmp/log; exit 9; }}
+            "#,
+            four_serial_programs("")
+        );
+        until_shown("smt-8", &job("", &script), read, shows)
+    };
+    let (anew, share) = after("set_online 0", "true", |&(_, share)| share > 0.93);
+    assert!(anew == 1 && share > 0.93, "{anew} times; {share} of a core");
+    let (anew, _) = after("true", "set_online 0", |_| true);
+    assert_eq!(anew, 0, "it knew them");
 }
 
 #[test]
