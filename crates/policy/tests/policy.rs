@@ -200,26 +200,56 @@ fn a_program_loses_its_waiting_threads_part_of_the_time() {
     assert_eq!(waiting(100, 0, 0), 8000, "nothing is known");
 }
 
-/// Two programs that never end their phases, of which the one that is not senior waits: turns are equal and as long as they are set.
-#[test]
-fn who_never_sleeps_has_equal_turns() {
-    let tun = turns_of_80_ms();
-    let programs = [group(0), group(0)];
+/// The turns, in milliseconds and in order, of so many programs that never end their phases, of which all wait that are not senior:
+/// whose each is, and how long.
+fn turns_of(nr_programs: usize, tun: &Tunables) -> Vec<(usize, u64)> {
+    let programs: Vec<Group> = (0..nr_programs).map(|_| group(0)).collect();
     let (mut senior, mut turn_ms, mut turns) = (0, 0, Vec::new());
-    for _ in 0..2000 {
-        let other = 1 - senior;
-        (0..8).for_each(|_| programs[other].lose(loss(MS, 8)));
+    for _ in 0..2000 * nr_programs {
+        let others: Vec<usize> = (0..nr_programs).filter(|&program| program != senior).collect();
+        others
+            .iter()
+            .for_each(|&other| (0..8).for_each(|_| programs[other].lose(loss(MS, 8))));
         turn_ms += 1;
-        if programs[other].claims(Some(&programs[senior]), &tun) {
-            turns.push(std::mem::take(&mut turn_ms));
-            senior = other;
+        for other in others {
+            if programs[other].claims(Some(&programs[senior]), tun) {
+                turns.push((senior, std::mem::take(&mut turn_ms)));
+                senior = other;
+            }
         }
     }
+    turns
+}
+
+#[test]
+fn who_never_sleeps_has_equal_turns() {
+    let turns = turns_of(2, &turns_of_80_ms());
     assert!(turns.len() >= 20);
     assert!(
-        turns[1..].iter().all(|turn| (79..=83).contains(turn)),
-        "{turns:?}"
+        turns[1..].iter().all(|(_, turn)| (79..=83).contains(turn)),
+        "they are as long as they are set: {turns:?}"
     );
+}
+
+#[test]
+fn however_many_compete_all_have_turns() {
+    for nr_programs in [3, 4, 8, 30] {
+        let turns = turns_of(nr_programs, &turns_of_80_ms());
+        let of = |program| {
+            turns
+                .iter()
+                .filter(|turn| turn.0 == program)
+                .map(|turn| turn.1)
+                .sum::<u64>()
+        };
+        let times: Vec<u64> = (0..nr_programs).map(of).collect();
+        assert!(
+            times.iter().all(|&time_ms| (1800..=2200).contains(&time_ms)),
+            "{nr_programs}: {times:?}"
+        );
+    }
+    // Nobody who is alone hands anything on.
+    assert_eq!(turns_of(1, &turns_of_80_ms()), []);
 }
 
 /// Puts single-threaded programs, or the threads of one, on the idle CPUs of least rank, one after the other: 2 packages with 4

@@ -423,6 +423,49 @@ fn a_task_whose_cpu_is_taken_goes_to_another_of_its_core() {
     assert!(untold > 5, "{untold} of 39 times on another core");
 }
 
+/// For which part of the time two threads ran on one core while another was idle, of 2 s traced of a program of two threads that
+/// meet again and again, on a machine whose CPUs 2i and 2i + 1 share a core.
+fn shared_beside_an_idle_core(machine: &str, scheduler: &str, shows: impl Fn(&f64) -> bool) -> f64 {
+    let script = r#"
+        busybox mount -t tracefs none /sys/kernel/tracing
+        threadwise bench synthetic --ratio inf:1 --threads 2 --phase-units 200 --duration 100 >/dev/null & P=$!
+        busybox sleep 1; cd /sys/kernel/tracing; echo ff >tracing_cpumask; echo 4096 >buffer_size_kb; echo >trace
+        echo 1 >events/sched/sched_switch/enable; echo 1 >tracing_on; busybox sleep 2; echo 0 >tracing_on; echo 0 >events/enable
+        busybox cat trace; kill $P"#;
+    until_shown(machine, &job(scheduler, script), shared_in_trace, shows)
+}
+
+/// That of a trace of `sched_switch` in which the program's threads are named `syn-`.
+fn shared_in_trace(out: &str) -> f64 {
+    // What runs on a CPU that has not switched yet is not known; so it is neither idle nor of the program.
+    let (mut runs, mut last_ms, mut shared_ms, mut all_ms) = ([""; 8], None, 0.0, 0.0);
+    for (before, switch) in out.lines().filter_map(|line| line.split_once(": sched_switch: ")) {
+        let mut words = before.split_whitespace().rev();
+        let at_ms = 1000.0 * words.next().unwrap().parse::<f64>().unwrap();
+        let cpu = words.find_map(|word| word.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok());
+        let (_, next) = switch.split_once(" next_comm=").unwrap();
+        let took_ms = at_ms - last_ms.replace(at_ms).unwrap_or(at_ms);
+        let cores = || runs.chunks(2);
+        let shares = cores().any(|core| core.iter().all(|runs| runs.starts_with("syn-")));
+        let is_idle = cores().any(|core| core.iter().all(|runs| runs.starts_with("swapper")));
+        all_ms += took_ms;
+        shared_ms += if shares && is_idle { took_ms } else { 0.0 };
+        runs[cpu.unwrap()] = next;
+    }
+    assert!(all_ms > 1000.0, "{all_ms} ms in {out}");
+    shared_ms / all_ms
+}
+
+#[test]
+fn two_threads_never_share_a_core_while_one_is_idle() {
+    for (machine, scheduler) in [("smt-8", "scx_threadwise"), ("smt-8-hidden", TOLD)] {
+        let shared = shared_beside_an_idle_core(machine, scheduler, |&shared| shared < 0.01);
+        assert!(shared < 0.01, "{machine}: {shared} of the time");
+    }
+    let untold = shared_beside_an_idle_core("smt-8-hidden", "scx_threadwise", |&shared| shared > 0.02);
+    assert!(untold > 0.02, "{untold} of the time, without knowing the cores");
+}
+
 #[test]
 fn threads_that_meet_have_a_core_each() {
     // CPUs of several cores go idle at once, and the kernel loses idle cores over that. Before ours looked for them itself the
