@@ -9,8 +9,9 @@
  * while others went first, by half a turn. Two that never end their phases have equal turns then, short
  * phases are not torn apart, and who had to wait for a long one makes up for it later.
  *
- * Nor does it take two: the only one is senior too, and hands nothing on. There is nobody before whom it would
- * go but serial tasks, whose boost is twice as large, and the place need not be claimed when a second comes.
+ * Nor does it take two: the only one is senior too, and hands nothing on. There is nobody before whom it
+ * would go but serial tasks, whose boost is twice as large, and the place need not be claimed when a second
+ * comes.
  */
 #ifndef TW_SENIORITY_H
 #define TW_SENIORITY_H
