@@ -17,19 +17,34 @@
 #define TW_STEP_LEAST_NS (125ULL * 1000)
 #define TW_STEP_MOVE_NS	 (10ULL * 1000)
 
+/* So many looks could be taken in a slice, and in the longest step, at least: less often who runs is looked at
+ * where looks take long. */
+#define TW_LOOKS_APART 16
+
 /* The oldest phase whose age counts: 1 s. */
 #define TW_STEP_AGE_MOST_NS (1000ULL * 1000 * 1000)
 
 /* Who is owed so many turns of serial tasks does not wait for the end of one. */
 #define TW_TURNS_OWED 2
 
-/*
- * How long a task runs before those who wait are considered. Where nobody waits that would find nothing at
- * some thousand instructions a tick, and whoever is queued later has the CPUs looked at.
- */
-static inline u64 tw_slice(bool others_wait, const struct tw_tunables *tun)
+/* A time that is set, or what leaves looks that take so long a small part of it. */
+static inline u64 tw_apart(u64 set_ns, u64 look_ns)
 {
-	return others_wait || tun->slice_ns > TW_SLICE_ALONE_NS ? tun->slice_ns : TW_SLICE_ALONE_NS;
+	u64 least_ns = TW_LOOKS_APART * look_ns;
+
+	return set_ns > least_ns ? set_ns : least_ns;
+}
+
+/*
+ * How long a task runs before those who wait are considered, where a look takes so long. Where nobody waits
+ * that would find nothing at some thousand instructions a tick, and whoever is queued later has the CPUs
+ * looked at.
+ */
+static inline u64 tw_slice(bool others_wait, u64 look_ns, const struct tw_tunables *tun)
+{
+	u64 slice_ns = tw_apart(tun->slice_ns, look_ns);
+
+	return others_wait || slice_ns > TW_SLICE_ALONE_NS ? slice_ns : TW_SLICE_ALONE_NS;
 }
 
 /* What a task of this class gets that waited: a serial one all of its turn beside other serial ones. */
@@ -47,7 +62,7 @@ static inline u64 tw_slice_of(enum tw_class class, const struct tw_tunables *tun
  */
 static inline u64 tw_slice_beside(enum tw_class class, u64 due_ns, u32 weight, const struct tw_tunables *tun)
 {
-	u64 most_ns = tw_slice(false, tun), in_ns = due_ns * weight / TW_WEIGHT_ONE;
+	u64 most_ns = tw_slice(false, 0, tun), in_ns = due_ns * weight / TW_WEIGHT_ONE;
 
 	if (class == TW_CLASS_SENIOR && most_ns < TW_SLICE_SENIOR_NS)
 		most_ns = TW_SLICE_SENIOR_NS;
@@ -69,21 +84,21 @@ static inline bool tw_steps_age(enum tw_class class)
  * switch of one CPU of n: c / (n s) of all. The sum is least for s * s = 2 c t / n. With a switch of one and
  * a half looks, n of about 7, and a phase that goes on for as long again on the mean as it has, that is
  * between one and one and a half looks times its age: s * s = (look + move) * t. To within a quarter: the
- * root is not worth more.
+ * root is not worth more. At most it is what is set, or longer where looks would take much of that.
  */
 static inline u64 tw_step(enum tw_class class, u64 age_ns, u64 look_ns, const struct tw_tunables *tun)
 {
 	u64 square = (look_ns + TW_STEP_MOVE_NS) * tw_least(age_ns, TW_STEP_AGE_MOST_NS);
-	u64 step_ns = 3 * look_ns;
+	u64 step_ns = 3 * look_ns, most_ns = tw_apart(tun->rotate_ns, look_ns);
 	u32 i;
 
 	if (!tw_steps_age(class))
 		return tun->rotate_ns;
 	if (step_ns < TW_STEP_LEAST_NS)
 		step_ns = TW_STEP_LEAST_NS;
-	for (i = 0; i < 24 && 3 * step_ns * step_ns / 2 < square && step_ns < tun->rotate_ns; i++)
+	for (i = 0; i < 24 && 3 * step_ns * step_ns / 2 < square && step_ns < most_ns; i++)
 		step_ns += step_ns / 2;
-	return tw_least(step_ns, tun->rotate_ns);
+	return tw_least(step_ns, most_ns);
 }
 
 /* The step between two tasks: the longer one. */

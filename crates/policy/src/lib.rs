@@ -85,7 +85,7 @@ mod ffi {
             class: u32,
             tun: &Tunables,
         ) -> u64;
-        pub safe fn tw_native_slice(others_wait: u32, tun: &Tunables) -> u64;
+        pub safe fn tw_native_slice(others_wait: u32, look_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_slice_of(class: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_slice_beside(class: u32, due_ns: u64, weight: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_serial_ready_ns(ran_ns: u64, waited_ns: u64) -> u64;
@@ -597,8 +597,8 @@ impl Tunables {
     }
 
     /// How long a task runs before those who wait are considered, in nanoseconds.
-    pub fn slice(&self, others_wait: bool) -> u64 {
-        ffi::tw_native_slice(u32::from(others_wait), self)
+    pub fn slice(&self, others_wait: bool, look_ns: u64) -> u64 {
+        ffi::tw_native_slice(u32::from(others_wait), look_ns, self)
     }
 
     /// How long a task of this class runs that waited, before those who wait then are considered, in nanoseconds.

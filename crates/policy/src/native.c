@@ -278,9 +278,9 @@ u32 tw_native_makes_room(const struct tw_task *running, u32 running_is_bound, u3
 	return tw_makes_room(running, running_is_bound, waiting_is_bound);
 }
 
-u64 tw_native_slice(u32 others_wait, const struct tw_tunables *tun)
+u64 tw_native_slice(u32 others_wait, u64 look_ns, const struct tw_tunables *tun)
 {
-	return tw_slice(others_wait, tun);
+	return tw_slice(others_wait, look_ns, tun);
 }
 
 u64 tw_native_slice_of(u32 class, const struct tw_tunables *tun)

@@ -351,8 +351,8 @@ fn steps_grow_with_the_phase_and_with_what_a_look_takes() {
     let [least, most] = [125, tun.rotate_ns / 1000];
     for class in [Class::Senior, Class::Parallel] {
         assert_eq!((us(class, 0, 0), us(class, 10_000_000, 5)), (least, most));
-        // Looks take a third of the time at most, as long as steps may be that long.
-        assert_eq!((us(class, 0, 100), us(class, 0, 5_000)), (300, most));
+        // Looks take a third of the time at most.
+        assert_eq!((us(class, 0, 100), us(class, 0, 5_000)), (300, 15_000));
         let mut before = 0;
         for age_us in (0..50).map(|n| n * n * 40) {
             let step_us = us(class, age_us, 5);
@@ -380,7 +380,9 @@ fn steps_grow_with_the_phase_and_with_what_a_look_takes() {
         ..tun
     };
     assert!((25 * MS..50 * MS).contains(&long.step(Class::Parallel, u64::MAX, MS)));
-    assert_eq!(tun.step(Class::Parallel, u64::MAX, MS), tun.rotate_ns);
+    // Where looks take long steps grow beyond what is set, to sixteen of them.
+    assert_eq!(tun.step(Class::Parallel, u64::MAX, MS / 20), tun.rotate_ns);
+    assert_eq!(tun.step(Class::Parallel, u64::MAX, MS), 16 * MS);
     assert!(us(Class::Parallel, 2_000, 5) > least);
     // Two go by the longer of their steps.
     let at = |vtime, step_ns| Task {
@@ -877,7 +879,12 @@ fn who_is_alone_does_not_go_before_all_that_wait_elsewhere() {
 
 #[test]
 fn who_is_alone_is_left_alone() {
-    assert_eq!((tunables().slice(true), tunables().slice(false)), (MS, 20 * MS));
+    let slices = |look_ns| [true, false].map(|others_wait| tunables().slice(others_wait, look_ns));
+    assert_eq!(slices(0), [MS, 20 * MS]);
+    // Looks take no more than a sixteenth of it.
+    assert_eq!(slices(MS / 20), [MS, 20 * MS]);
+    assert_eq!(slices(MS / 2), [8 * MS, 20 * MS]);
+    assert_eq!(slices(2 * MS), [32 * MS, 32 * MS]);
     // Beside others until they are due, which is later for who is heavier; looked at neither all the time nor never.
     for (class, due_ns, weight, slice_ns) in [
         (Class::Serial, 0, 100, MS),

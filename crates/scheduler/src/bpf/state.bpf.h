@@ -304,7 +304,7 @@ static bool cpus_differ(void)
  */
 static u64 free_slice(void)
 {
-	return tw_slice(tasks_wait || nr_faster, tun());
+	return tw_slice(tasks_wait || nr_faster, look_takes_ns, tun());
 }
 
 /*

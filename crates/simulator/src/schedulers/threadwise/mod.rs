@@ -214,7 +214,8 @@ impl Threadwise {
     }
 
     fn free_slice(&self) -> Ns {
-        self.tun.slice(self.tasks_wait || !self.faster.is_empty())
+        let waited_for = self.tasks_wait || !self.faster.is_empty();
+        self.tun.slice(waited_for, self.rotation.look_ns)
     }
 
     fn class_among(&self, kernel: &Kernel, task: TaskIndex, nr_ready: u32) -> Class {
