@@ -17,8 +17,8 @@
 #define TW_STEP_LEAST_NS (125ULL * 1000)
 #define TW_STEP_MOVE_NS	 (10ULL * 1000)
 
-/* So many looks could be taken in a slice, and in the longest step, at least: less often who runs is looked at
- * where looks take long. */
+/* So many looks could be taken in a slice, and in the longest step, at least: less often who runs is looked
+ * at where looks take long. */
 #define TW_LOOKS_APART 16
 
 /* The oldest phase whose age counts: 1 s. */

@@ -34,9 +34,9 @@ enum tw_class {
 struct tw_tunables {
 	/* How long a task runs before those who wait are considered. */
 	u64 slice_ns;
-	/* How far a task's vtime may run ahead of that of a waiting one before it yields, at most, unless looks
-	 * take long.
-	 * Threads of a program rotate in steps (tw_step()), so that they reach their next barrier together.
+	/* How far a task's vtime may run ahead of that of a waiting one before it yields, at most, unless
+	 * looks take long. Threads of a program rotate in steps (tw_step()), so that they reach their next
+	 * barrier together.
 	 */
 	u64 rotate_ns;
 	/* How far ahead of its vtime a serial task is placed. */
