@@ -115,6 +115,13 @@ static inline bool tw_look_is_early(struct tw_look *look, bool went_over)
 	return look->was_early;
 }
 
+/* In how many looks in a row all queues have been looked at that may hold something, of which one sees
+ * TW_ROTATION_MARKS. */
+static inline u32 tw_look_round(u32 nr_cpus)
+{
+	return 1 + nr_cpus / TW_ROTATION_MARKS;
+}
+
 /*
  * After a look, in how long those that wait are looked at again; 0: not until somebody is queued. Marks over
  * queues that others emptied must not keep the timer of an idle machine running, but a task that found it
@@ -122,17 +129,18 @@ static inline bool tw_look_is_early(struct tw_look *look, bool went_over)
  * its program wait at their next barrier; where turns last for long it finds nothing, and each CPU looks when
  * its slice ends: so it is rare where nobody at any queue was due in TW_LOOK_MOST_NS. It comes soon, in the
  * shortest step, where CPUs have just gone over to a program that became senior, or where the queues at which
- * it looked were empty: there are more, or it is about to stop, and what goes by whether anybody waits should
- * not go by somebody who has long gone.
+ * it looked were empty: then nobody is said to wait (tw_look_saw_nobody()), and a last look makes sure.
  */
 static inline u64 tw_look_again(struct tw_look *look, u64 shortest_ns, bool went_over, u32 nr_cpus)
 {
+	u32 round = tw_look_round(nr_cpus);
+
 	look->nr_empty = look->nr_held ? 0 : look->nr_empty + 1;
-	if (!look->nr_seen || look->nr_empty > 1 + nr_cpus / TW_ROTATION_MARKS) {
+	if (!look->nr_seen || look->nr_empty > round + 1) {
 		look->nr_empty = 0;
 		return 0;
 	}
-	if (went_over || !look->nr_held)
+	if (went_over || (!look->nr_held && look->nr_empty <= round))
 		look->in_ns = shortest_ns;
 	if (!look->quiet || look->in_ns < TW_LOOK_MOST_NS)
 		look->nr_quiet = 0;
@@ -141,6 +149,16 @@ static inline u64 tw_look_again(struct tw_look *look, u64 shortest_ns, bool went
 	else
 		look->nr_quiet += look->nr_seen;
 	return tw_least(look->in_ns, look->nr_quiet < nr_cpus ? TW_LOOK_MOST_NS : TW_LOOK_QUIET_NS);
+}
+
+/*
+ * Whether nobody is said to wait any more after that look, although it looks again: all queues were empty
+ * twice. What goes by whether anybody waits, the current vtime above all (tw_clock()), should not go by
+ * somebody who has long gone.
+ */
+static inline bool tw_look_saw_nobody(const struct tw_look *look, u32 nr_cpus)
+{
+	return look->nr_empty > tw_look_round(nr_cpus);
 }
 
 #endif /* TW_LOOK_H */

@@ -17,8 +17,8 @@
 #define TW_STEP_LEAST_NS (125ULL * 1000)
 #define TW_STEP_MOVE_NS	 (10ULL * 1000)
 
-/* So many looks could be taken in a slice, and in the longest step, at least: less often who runs is looked
- * at where looks take long. */
+/* So many looks could be taken, at least, in the longest step, and in the slice of one whose CPU nobody else
+ * waits for (tw_slice()): they have 6 % of the time then. */
 #define TW_LOOKS_APART 16
 
 /* The oldest phase whose age counts: 1 s. */
@@ -28,7 +28,7 @@
 #define TW_TURNS_OWED 2
 
 /* A time that is set, or what leaves looks that take so long a small part of it. */
-static inline u64 tw_apart(u64 set_ns, u64 look_ns)
+static inline u64 tw_spaced(u64 set_ns, u64 look_ns)
 {
 	u64 least_ns = TW_LOOKS_APART * look_ns;
 
@@ -42,7 +42,7 @@ static inline u64 tw_apart(u64 set_ns, u64 look_ns)
  */
 static inline u64 tw_slice(bool others_wait, u64 look_ns, const struct tw_tunables *tun)
 {
-	u64 slice_ns = tw_apart(tun->slice_ns, look_ns);
+	u64 slice_ns = tw_spaced(tun->slice_ns, look_ns);
 
 	return others_wait || slice_ns > TW_SLICE_ALONE_NS ? slice_ns : TW_SLICE_ALONE_NS;
 }
@@ -89,7 +89,7 @@ static inline bool tw_steps_age(enum tw_class class)
 static inline u64 tw_step(enum tw_class class, u64 age_ns, u64 look_ns, const struct tw_tunables *tun)
 {
 	u64 square = (look_ns + TW_STEP_MOVE_NS) * tw_least(age_ns, TW_STEP_AGE_MOST_NS);
-	u64 step_ns = 3 * look_ns, most_ns = tw_apart(tun->rotate_ns, look_ns);
+	u64 step_ns = 3 * look_ns, most_ns = tw_spaced(tun->rotate_ns, look_ns);
 	u32 i;
 
 	if (!tw_steps_age(class))

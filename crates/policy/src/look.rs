@@ -13,6 +13,7 @@ mod ffi {
         pub safe fn tw_native_look_expect(look: &mut Look);
         pub safe fn tw_native_look_for(task: &Task, nr_threads: u32, foremost: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_look_is_early(look: &mut Look, went_over: u32) -> u32;
+        pub safe fn tw_native_look_saw_nobody(look: &Look, nr_cpus: u32) -> u32;
         pub safe fn tw_native_look_again(
             look: &mut Look,
             shortest_ns: u64,
@@ -102,5 +103,10 @@ impl Look {
             nr_cpus,
         ))
         .filter(|&in_ns| in_ns > 0)
+    }
+
+    /// Whether nobody is said to wait any more after that, although it looks again.
+    pub fn saw_nobody(&self, nr_cpus: u32) -> bool {
+        ffi::tw_native_look_saw_nobody(self, nr_cpus) != 0
     }
 }

@@ -450,6 +450,11 @@ u32 tw_native_look_is_early(struct tw_look *look, u32 went_over)
 	return tw_look_is_early(look, went_over);
 }
 
+u32 tw_native_look_saw_nobody(const struct tw_look *look, u32 nr_cpus)
+{
+	return tw_look_saw_nobody(look, nr_cpus);
+}
+
 u64 tw_native_look_again(struct tw_look *look, u64 shortest_ns, u32 went_over, u32 nr_cpus)
 {
 	return tw_look_again(look, shortest_ns, went_over, nr_cpus);

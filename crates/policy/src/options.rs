@@ -13,12 +13,12 @@ pub struct TunableOptions {
     pub serial_threshold: u32,
 
     /// How long a task runs before those who wait are considered, in microseconds; 20 ms where nobody waits, a turn for
-    /// a serial one that waited, and up to 60 ms for one of the senior program until others are due
+    /// a serial one that waited, up to 60 ms for one of the senior program until others are due, and sixteen looks at least
     #[arg(short, long, default_value_t = USUAL.slice_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(100..=1_000_000))]
     pub slice_us: u64,
 
     /// How far a task runs ahead of a waiting one before it yields, at most, in microseconds. Threads of a parallel phase begin with
-    /// 125, or three looks if that is more, which grow with its age; serial ones have turns beside each other (--serial-turn-us)
+    /// 125, or three looks if that is more, which grow with its age, to sixteen looks if that is more than this; serial ones have turns beside each other (--serial-turn-us)
     #[arg(long, default_value_t = USUAL.rotate_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(100..=1_000_000))]
     pub rotate_us: u64,
 

@@ -161,21 +161,35 @@ fn marks_over_empty_queues_do_not_keep_the_timer_running() {
         all,
         due_ns: 90 * MS,
     };
+    let nobody_in = |look: &mut Look, found, nr_cpus| (again(look, found, nr_cpus), look.saw_nobody(nr_cpus));
     // Nobody waits where nothing is marked; a mark may be a moment before whoever is queued.
     assert_eq!(again(&mut look, nobody(0, true), 8), None);
-    assert_eq!(again(&mut look, nobody(3, true), 8), Some(SHORTEST));
-    assert_eq!(again(&mut look, nobody(3, true), 8), None);
+    let empty = |look: &mut Look| nobody_in(look, nobody(3, true), 8);
+    let (first, second) = ((Some(SHORTEST), false), (Some(LOOK_MOST_NS), true));
+    assert_eq!(empty(&mut look), first);
+    assert_eq!(
+        empty(&mut look),
+        second,
+        "nobody is said to wait, and it makes sure"
+    );
+    assert_eq!(empty(&mut look).0, None);
     // Somebody who comes has them looked at anew.
-    assert_eq!(again(&mut look, nobody(3, true), 8), Some(SHORTEST));
+    assert_eq!(empty(&mut look), first);
     look.expect();
-    assert_eq!(again(&mut look, nobody(3, true), 8), Some(SHORTEST));
-    assert_eq!(again(&mut look, nobody(3, true), 8), None);
+    assert_eq!(empty(&mut look), first);
+    assert_eq!(empty(&mut look), second);
+    assert_eq!(
+        nobody_in(&mut look, LONG_TURNS, 8),
+        (Some(LOOK_QUIET_NS), false),
+        "it came late"
+    );
     // Where there are more than it looked at it goes on at once, as often as it takes to see them all.
     let nr_cpus = 8 * ROTATION_MARKS as u32;
     for _ in 0..9 {
-        assert_eq!(again(&mut look, nobody(17, false), nr_cpus), Some(SHORTEST));
+        assert_eq!(nobody_in(&mut look, nobody(17, false), nr_cpus), first);
     }
-    assert_eq!(again(&mut look, nobody(17, false), nr_cpus), None);
+    assert_eq!(nobody_in(&mut look, nobody(17, false), nr_cpus), second);
+    assert_eq!(nobody_in(&mut look, nobody(17, false), nr_cpus).0, None);
 }
 
 proptest! {

@@ -93,9 +93,12 @@ fn run(options: Options) -> Result<()> {
     schedule(&options, &shutdown, &signals)
 }
 
-/// Runs the scheduler until it is told to stop or the kernel ends it; the kernel may ask for a
-/// restart, for example when a CPU was plugged in.
+/// Runs the scheduler until it is told to stop or the kernel ends it; the kernel may ask for a restart, for example when a CPU was
+/// plugged in, and CPUs of which it was not told do.
 fn schedule(options: &Options, shutdown: &AtomicBool, signals: &Receiver<()>) -> Result<()> {
+    if let Some(path) = &options.record {
+        record::begin(path)?;
+    }
     let mut hasty = 0;
     loop {
         let attached = Instant::now();

@@ -2,6 +2,8 @@
 //! CPUs that were offline when the scheduler was loaded, and come online. The kernel shows what a CPU shares with others only
 //! while it is online, and the BPF program was told that before it was loaded: so it has to be loaded anew.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::time::{Duration, Instant};
 
 use threadwise_machine::Machine;
@@ -9,34 +11,50 @@ use threadwise_machine::Machine;
 /// For how long no CPU must have come before the scheduler is loaded anew: most come in groups, and some go again.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// Who is known, and when somebody else came last.
+/// Who is known, and who else came.
 #[derive(Debug)]
 pub struct Newcomers {
-    /// By CPU.
-    known: Vec<bool>,
-    came_at: Option<Instant>,
+    known: BTreeSet<usize>,
+    came: BTreeSet<usize>,
+    /// When the last of these came.
+    came_at: Instant,
 }
 
 impl Newcomers {
     /// All CPUs but those of this machine.
     pub fn beside(machine: &Machine) -> Self {
-        let most = machine.cpus().iter().map(|cpu| cpu.id.index()).max();
-        let mut known = vec![false; most.map_or(0, |most| most + 1)];
-        for cpu in machine.cpus() {
-            known[cpu.id.index()] = true;
+        Self {
+            known: machine.cpus().iter().map(|cpu| cpu.id.index()).collect(),
+            came: BTreeSet::new(),
+            came_at: Instant::now(),
         }
-        Self { known, came_at: None }
     }
 
-    /// Whether a CPU that is not known came online, some time before `now`, and none since; `came` says by CPU who did since this
-    /// was asked last.
+    /// Whether a CPU that is not known came online, is so still, and none came for a while until `now`; `came` says by CPU who did
+    /// since this was asked last.
     pub fn have_settled(&mut self, came: &[bool], now: Instant) -> bool {
-        let is_known = |cpu: usize| self.known.get(cpu).copied().unwrap_or(false);
-        if (0..came.len()).any(|cpu| came[cpu] && !is_known(cpu)) {
-            self.came_at = Some(now);
-        }
-        self.came_at.is_some_and(|at| now - at >= SETTLED)
+        self.have_settled_of(came, now, is_online)
     }
+
+    fn have_settled_of(&mut self, came: &[bool], now: Instant, is_online: fn(usize) -> bool) -> bool {
+        let new = |&cpu: &usize| came[cpu] && !self.known.contains(&cpu);
+        let new: BTreeSet<usize> = (0..came.len()).filter(new).collect();
+        if !new.is_empty() {
+            self.came.extend(new);
+            self.came_at = now;
+        }
+        if self.came.is_empty() || now - self.came_at < SETTLED {
+            return false;
+        }
+        self.came.retain(|&cpu| is_online(cpu));
+        !self.came.is_empty()
+    }
+}
+
+/// What the kernel says; a CPU that cannot go has no such file, and does not come.
+fn is_online(cpu: usize) -> bool {
+    let state = fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/online"));
+    state.is_ok_and(|state| state.trim() == "1")
 }
 
 #[cfg(test)]
@@ -47,14 +65,14 @@ mod tests {
     fn those_that_were_known_are_no_newcomers_and_others_are_once_nobody_comes_any_more() {
         let mut newcomers = Newcomers::beside(&Machine::from_synthetic("core:2 pu:1").expect("a machine"));
         let begun = Instant::now();
-        let mut settled = |came: [bool; 4], after| newcomers.have_settled(&came, begun + after * SETTLED / 2);
-        let (known, new, nobody) = (
-            [true, true, false, false],
-            [false, false, false, true],
-            [false; 4],
-        );
-        assert!(!settled(known, 0) && !settled(nobody, 9));
-        assert!(!settled(new, 10) && !settled(nobody, 11));
-        assert!(!settled(new, 11) && !settled(known, 12) && settled(nobody, 13));
+        let mut settled = |came: &[usize], after| {
+            let came: Vec<bool> = (0..5).map(|cpu| came.contains(&cpu)).collect();
+            newcomers.have_settled_of(&came, begun + after * SETTLED / 2, |cpu| cpu != 4)
+        };
+        assert!(!settled(&[0, 1], 0) && !settled(&[], 9));
+        // The last one has gone again when all have settled.
+        assert!(!settled(&[4], 10) && !settled(&[], 11) && !settled(&[], 12) && !settled(&[], 13));
+        assert!(!settled(&[3], 20) && !settled(&[], 21));
+        assert!(!settled(&[2, 4], 21) && !settled(&[0], 22) && settled(&[], 23));
     }
 }

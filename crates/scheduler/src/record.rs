@@ -38,13 +38,20 @@ struct Line<'a> {
     out: u64,
 }
 
+/// Empties the file, or makes it.
+pub fn begin(path: &Path) -> Result<()> {
+    File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+    Ok(())
+}
+
 impl Recorder {
-    /// Creates the file and writes the settings under which everything else was decided.
-    pub fn create(path: &Path, tunables: &types::tw_tunables) -> Result<Self> {
-        let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+    /// Opens the file at its end and writes the settings under which everything that follows is decided.
+    pub fn append(path: &Path, tunables: &types::tw_tunables) -> Result<Self> {
+        let file = File::options().append(true).open(path);
+        let file = file.with_context(|| format!("cannot open {}", path.display()))?;
         let mut file = BufWriter::new(file);
         let settings = json!({
-            "schema": "threadwise.decisions/2",
+            "schema": "threadwise.decisions/3",
             "slice_ns": tunables.slice_ns,
             "rotate_ns": tunables.rotate_ns,
             "serial_boost_ns": tunables.serial_boost_ns,
@@ -89,7 +96,7 @@ impl Recording {
     }
 }
 
-/// What takes long here is dropped there: a decision finds the buffer full.
+/// Writes one decision. The longer this takes, the more of them find the ring buffer full and are dropped.
 fn write(file: &mut impl Write, bytes: &[u8]) -> Result<()> {
     ensure!(
         bytes.len() == size_of::<tw_decision>(),

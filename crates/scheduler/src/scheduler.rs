@@ -71,7 +71,7 @@ pub fn check_kernel() -> Result<()> {
 
 /// Why a scheduler ended.
 pub enum Ended {
-    /// It was told to stop, or the kernel threw it out.
+    /// It was told to stop, or the kernel ended it.
     Detached(UserExitInfo),
     /// CPUs came that it did not know: it has to be loaded anew.
     Newcomers,
@@ -106,14 +106,15 @@ impl<'a> Scheduler<'a> {
         let nr_groups = pid_max()?;
         let (machine, counting) = configure(&mut skel, options, nr_groups)?;
         // A machine file tells of all.
-        let newcomers = options.machine.is_none().then(|| Newcomers::beside(&machine));
+        let shows_online_only = options.machine.as_deref().is_none_or(|name| name == "host");
+        let newcomers = shows_online_only.then(|| Newcomers::beside(&machine));
         if options.mode != Mode::Near {
             skel.maps.bss_data.as_mut().context(NO_BSS)?.mode = options.mode.number()?;
         }
         let recorder = options
             .record
             .as_ref()
-            .map(|path| Recorder::create(path, &rodata(&mut skel)?.tunables))
+            .map(|path| Recorder::append(path, &rodata(&mut skel)?.tunables))
             .transpose()?;
 
         let mut skel = scx_ops_load!(skel, threadwise_ops, uei)?;
@@ -168,18 +169,27 @@ impl<'a> Scheduler<'a> {
                 recording.consume().context("cannot write what was recorded")?;
             }
             self.follow_profile()?;
-            grown = self.look_at_newcomers()?;
+            let came = self.take_came()?;
+            self.count_on(&came);
+            grown = self
+                .newcomers
+                .as_mut()
+                .is_some_and(|newcomers| newcomers.have_settled(&came, Instant::now()));
         }
+        let goes_on = grown && !shutdown.load(Ordering::Relaxed) && !uei_exited!(&self.skel, uei);
         drop(self.link.take());
+        if let Some(recording) = &self.recording {
+            recording.consume().context("cannot write what was recorded")?;
+        }
         // Why it ended matters more than what it left.
         let exit = uei_report!(&self.skel, uei)?;
         self.check_counts()?;
         self.check_programs()?;
-        Ok(if grown {
-            Ended::Newcomers
-        } else {
-            Ended::Detached(exit)
-        })
+        if goes_on {
+            info!("CPUs that were offline came online: starting anew, with what they share");
+            return Ok(Ended::Newcomers);
+        }
+        Ok(Ended::Detached(exit))
     }
 
     /// Takes over the mode that the platform's power profile asks for by now.
@@ -200,29 +210,32 @@ impl<'a> Scheduler<'a> {
         Ok(())
     }
 
-    /// Opens the counters of CPUs that came back, and says whether some came that were not there before: they share cores and
-    /// caches of which the BPF program was not told.
-    fn look_at_newcomers(&mut self) -> Result<bool> {
+    /// By CPU, whether it came online since this was asked last.
+    fn take_came(&mut self) -> Result<Vec<bool>> {
         let bss = self.skel.maps.bss_data.as_mut().context(NO_BSS)?;
-        // One that is gone again will say so again.
-        let came = bss.came_online.each_mut().map(std::mem::take);
+        let take = |came: &mut bool| {
+            // SAFETY: it is a valid bool that the BPF program sets, and nobody here reads it otherwise meanwhile.
+            let came = unsafe { AtomicBool::from_ptr(came) };
+            // Others are left alone, or one that comes at this moment would be lost.
+            came.load(Ordering::Relaxed) && came.swap(false, Ordering::Relaxed)
+        };
+        Ok(bss.came_online.iter_mut().map(take).collect())
+    }
+
+    /// Opens the counters of CPUs that came back. One that is gone again will say so again.
+    fn count_on(&mut self, came: &[bool]) {
+        let Some(counting) = &mut self.counting else {
+            return;
+        };
         let maps = (
             &self.skel.maps.instruction_counters,
             &self.skel.maps.miss_counters,
         );
-        for (cpu, _) in (0..).zip(&came).filter(|&(_, &came)| came) {
-            if let Some(counting) = &mut self.counting
-                && let Err(error) = counting.reinstall(cpu, maps.0, maps.1)
-            {
+        for (cpu, _) in (0..).zip(came).filter(|&(_, &came)| came) {
+            if let Err(error) = counting.reinstall(cpu, maps.0, maps.1) {
                 info!("CPU {cpu} is not counted any more: {error:#}");
             }
         }
-        let settled = self.newcomers.as_mut();
-        let settled = settled.is_some_and(|newcomers| newcomers.have_settled(&came, Instant::now()));
-        if settled {
-            info!("CPUs that were offline came online: starting anew, with what they share");
-        }
-        Ok(settled)
     }
 
     /// After the last task has left, every thread group must count zero ready threads.

@@ -437,10 +437,10 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 		bpf_rcu_read_unlock();
 	}
 	in_ns = tw_look_again(&rotation_state.look, shortest_step(), went_over, nr_cpus);
-	if (!in_ns) {
+	if (!in_ns || tw_look_saw_nobody(&rotation_state.look, nr_cpus))
 		tasks_wait = rotation_armed;
+	if (!in_ns)
 		return 0;
-	}
 	now = clock_now();
 	look_takes_ns = tw_look_takes(look_takes_ns, since_ns(rotation_state.began, bpf_ktime_get_ns()));
 	if (!rotation_armed)

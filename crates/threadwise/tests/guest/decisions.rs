@@ -94,6 +94,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let settings = lines.next().unwrap();
+    assert_eq!(settings["schema"], "threadwise.decisions/3");
     let setting = |name: &str| settings[name].as_u64().unwrap();
     let tunables = Tunables {
         slice_ns: setting("slice_ns"),
@@ -128,12 +129,6 @@ fn the_kernel_and_the_native_build_decide_alike() {
         *count += 1;
         answers.insert(answer);
     }
-    eprintln!(
-        "{:?}",
-        seen.iter()
-            .map(|(f, (n, a))| (f.clone(), *n, a.len()))
-            .collect::<Vec<_>>()
-    );
     // The comparison means something only if every function was asked, and answered this and that.
     assert_eq!(seen.len(), 13, "{seen:?}");
     for (function, (count, answers)) in &seen {

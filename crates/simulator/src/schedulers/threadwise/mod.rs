@@ -894,8 +894,11 @@ impl Scheduler for Threadwise {
             self.rotate_for_first(kernel, &task, queue);
         }
         let (shortest_ns, nr_cpus) = (self.shortest_step(), kernel.cpus.len() as u32);
-        let Some(in_ns) = self.rotation.look.again(shortest_ns, went_over, nr_cpus) else {
+        let in_ns = self.rotation.look.again(shortest_ns, went_over, nr_cpus);
+        if in_ns.is_none() || self.rotation.look.saw_nobody(nr_cpus) {
             self.tasks_wait = self.rotation.armed;
+        }
+        let Some(in_ns) = in_ns else {
             return;
         };
         self.rotation.look_ns = look_takes(self.rotation.look_ns, kernel.hook_takes());
