@@ -89,16 +89,17 @@ static inline bool tw_steps_age(enum tw_class class)
 static inline u64 tw_step(enum tw_class class, u64 age_ns, u64 look_ns, const struct tw_tunables *tun)
 {
 	u64 square = (look_ns + TW_STEP_MOVE_NS) * tw_least(age_ns, TW_STEP_AGE_MOST_NS);
-	u64 step_ns = 3 * look_ns, most_ns = tw_spaced(tun->rotate_ns, look_ns);
+	u64 step_ns = 3 * look_ns;
 	u32 i;
 
 	if (!tw_steps_age(class))
 		return tun->rotate_ns;
 	if (step_ns < TW_STEP_LEAST_NS)
 		step_ns = TW_STEP_LEAST_NS;
-	for (i = 0; i < 24 && 3 * step_ns * step_ns / 2 < square && step_ns < most_ns; i++)
+	/* What is set comes after it: the verifier follows the loop for each way to get there. */
+	for (i = 0; i < 24 && 3 * step_ns * step_ns / 2 < square; i++)
 		step_ns += step_ns / 2;
-	return tw_least(step_ns, most_ns);
+	return tw_least(step_ns, tw_spaced(tun->rotate_ns, look_ns));
 }
 
 /* The step between two tasks: the longer one. */

@@ -302,7 +302,7 @@ static bool cpus_differ(void)
  * The slice of a task for which no other has to wait. Where CPUs differ, a faster one may become idle; a
  * whole core is worth less, and asking for it at each tick cost 2 % where all hardware threads are busy.
  */
-static u64 free_slice(void)
+__noinline u64 free_slice(void)
 {
 	return tw_slice(tasks_wait || nr_faster, look_takes_ns, tun());
 }
