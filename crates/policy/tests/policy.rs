@@ -645,7 +645,7 @@ fn who_is_ahead_of_nobody_moves_the_clock() {
         19 * 2 * MS,
         "beside them, two windows a slice"
     );
-    // One without a weight of its own does not run away from them, which would be at the end of their span.
+    // A light one keeps no more than others do, or a window's time where that is more: it would run away from them with the clock.
     let bound = |weight, nr_waiting, others_wait| {
         let run = Run {
             weight,

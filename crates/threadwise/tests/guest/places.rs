@@ -328,11 +328,12 @@ fn four_serial_programs(prefix: &str) -> String {
     )
 }
 
-/// The work of the one of [`four_serial_programs`] that gets least, over that of one alone.
+/// The least that one of several did, over what the first did, alone.
 fn least(done: &[f64]) -> f64 {
     done.iter().copied().fold(done[0], f64::min) / done[0]
 }
 
+/// The work of the one of [`four_serial_programs`] that gets least, over that of one alone.
 fn least_of_four(machine: &str, scheduler: &str, script: &str, holds: impl Fn(f64) -> bool) -> f64 {
     least(&measured_by("work_units", machine, scheduler, script, |done| {
         done.len() == 13 && holds(least(done))
