@@ -27,7 +27,8 @@
 #define TW_LOOK_MOST_NS	 (8ULL * 1000 * 1000)
 #define TW_LOOK_QUIET_NS (24ULL * 1000 * 1000)
 
-/* What a look of the timer takes on the mean, in nanoseconds, after one that took so long. */
+/* What a look takes on the mean, in nanoseconds, after one that took so long: of the timer, or of a CPU for
+ * which nobody waits, at what others run. */
 static inline u64 tw_look_takes(u64 before_ns, u64 took_ns)
 {
 	return (15 * before_ns + tw_least(took_ns, TW_LOOK_TAKES_MOST_NS)) / 16;

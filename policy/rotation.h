@@ -18,7 +18,7 @@
 #define TW_STEP_MOVE_NS	 (10ULL * 1000)
 
 /* So many looks could be taken, at least, in the longest step, and in the slice of one whose CPU nobody else
- * waits for (tw_slice()): they have 6 % of the time then. */
+ * waits for (tw_slice()) or that waited for it: they have 6 % of the time then. */
 #define TW_LOOKS_APART 16
 
 /* The oldest phase whose age counts: 1 s. */
@@ -47,11 +47,15 @@ static inline u64 tw_slice(bool others_wait, u64 look_ns, const struct tw_tunabl
 	return others_wait || slice_ns > TW_SLICE_ALONE_NS ? slice_ns : TW_SLICE_ALONE_NS;
 }
 
-/* What a task of this class gets that waited: a serial one all of its turn beside other serial ones. */
-static inline u64 tw_slice_of(enum tw_class class, const struct tw_tunables *tun)
+/*
+ * What a task of this class gets that waited, where a look takes so long: a serial one all of its turn beside
+ * other serial ones. The timer has it make way for those who are due sooner.
+ */
+static inline u64 tw_slice_of(enum tw_class class, u64 look_ns, const struct tw_tunables *tun)
 {
-	return class == TW_CLASS_SERIAL && tun->serial_turn_ns > tun->slice_ns ? tun->serial_turn_ns :
-										 tun->slice_ns;
+	u64 slice_ns = tw_spaced(tun->slice_ns, look_ns);
+
+	return class == TW_CLASS_SERIAL && tun->serial_turn_ns > slice_ns ? tun->serial_turn_ns : slice_ns;
 }
 
 /*

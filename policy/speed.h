@@ -16,9 +16,8 @@
 /* CPUs that a faster one looks at for a task of a slower one, itself included. */
 #define TW_CALL_SCAN 16
 
-/* For how long it is worth a look for a CPU that has nothing to do that a slower one kept its task: 10 ms,
- * two ticks and more. */
-#define TW_KEPT_RECENTLY_NS (10ULL * 1000 * 1000)
+/* How late a CPU looks again at a task that it kept for a slice, at most: 10 ms, two ticks and more. */
+#define TW_KEPT_LATE_NS (10ULL * 1000 * 1000)
 
 /* A CPU as a task sees it that might go there. */
 struct tw_place {
@@ -40,6 +39,13 @@ static inline bool tw_moves_up(enum tw_class class, u32 here, const struct tw_pl
 	if (!tw_is_faster(there->capacity, here) || class == TW_CLASS_KERNEL)
 		return false;
 	return there->idle || (class == TW_CLASS_SERIAL && there->class > TW_CLASS_SERIAL);
+}
+
+/* Whether it is worth a look for a CPU that has nothing to do that a slower one kept its task so long ago,
+ * where a look takes so long. */
+static inline bool tw_kept_recently(u64 ago_ns, u64 look_ns, const struct tw_tunables *tun)
+{
+	return ago_ns < tw_slice(true, look_ns, tun) + TW_KEPT_LATE_NS;
 }
 
 /*

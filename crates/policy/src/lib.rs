@@ -86,7 +86,7 @@ mod ffi {
             tun: &Tunables,
         ) -> u64;
         pub safe fn tw_native_slice(others_wait: u32, look_ns: u64, tun: &Tunables) -> u64;
-        pub safe fn tw_native_slice_of(class: u32, tun: &Tunables) -> u64;
+        pub safe fn tw_native_slice_of(class: u32, look_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_slice_beside(class: u32, due_ns: u64, weight: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_serial_ready_ns(ran_ns: u64, waited_ns: u64) -> u64;
         pub safe fn tw_native_serial_ready(before: u32, ready_ns: u64, in_ns: u64) -> u32;
@@ -119,6 +119,7 @@ mod ffi {
         pub safe fn tw_native_vtime_most(vtime: u64, run: &Run, now: u64) -> u64;
         pub safe fn tw_native_due_in(running: &Task, waiting: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_clock_ahead(before_ns: i64, since_ns: i64, read_ns: i64) -> i64;
+        pub safe fn tw_native_kept_recently(ago_ns: u64, look_ns: u64, tun: &Tunables) -> u32;
         pub safe fn tw_native_look_takes(before_ns: u64, took_ns: u64) -> u64;
         pub safe fn tw_native_step(class: u32, age_ns: u64, look_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_look_in(running: &Task, waiting: &Task, due_ns: u64, tun: &Tunables) -> u64;
@@ -137,10 +138,6 @@ pub const FASTER_SCAN: usize = 16;
 
 /// CPUs that a faster one looks at for a task of a slower one, itself included (`TW_CALL_SCAN`).
 pub const CALL_SCAN: usize = 16;
-
-/// For how many nanoseconds it is worth a look for a CPU that has nothing to do that a slower one kept its task
-/// (`TW_KEPT_RECENTLY_NS`).
-pub const KEPT_RECENTLY_NS: u64 = 10_000_000;
 
 /// All of a boost (`TW_BOOST_WHOLE`).
 pub const BOOST_WHOLE: u32 = 65536;
@@ -601,9 +598,16 @@ impl Tunables {
         ffi::tw_native_slice(u32::from(others_wait), look_ns, self)
     }
 
-    /// How long a task of this class runs that waited, before those who wait then are considered, in nanoseconds.
-    pub fn slice_of(&self, class: Class) -> u64 {
-        ffi::tw_native_slice_of(class as u32, self)
+    /// Whether it is worth a look for a CPU that has nothing to do that a slower one kept its task so long ago, where a look
+    /// takes so long ([`look_takes`]).
+    pub fn kept_recently(&self, ago_ns: u64, look_ns: u64) -> bool {
+        ffi::tw_native_kept_recently(ago_ns, look_ns, self) != 0
+    }
+
+    /// How long a task of this class runs that waited, before those who wait then are considered, where a look takes so long
+    /// ([`look_takes`]), in nanoseconds.
+    pub fn slice_of(&self, class: Class, look_ns: u64) -> u64 {
+        ffi::tw_native_slice_of(class as u32, look_ns, self)
     }
 
     /// How long a task of this class and weight goes on beside waiting ones, the best of which is due in `due_ns` of its vtime, in
@@ -694,7 +698,8 @@ pub fn clock_ahead(before_ns: i64, since_ns: i64, read_ns: i64) -> i64 {
     ffi::tw_native_clock_ahead(before_ns, since_ns, read_ns)
 }
 
-/// What a look of the timer takes on the mean, in nanoseconds, after one that took so long.
+/// What a look takes on the mean, in nanoseconds, after one that took so long: of the timer, or of a CPU for which nobody waits,
+/// at what others run.
 pub fn look_takes(before_ns: u64, took_ns: u64) -> u64 {
     ffi::tw_native_look_takes(before_ns, took_ns)
 }

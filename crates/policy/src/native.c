@@ -18,8 +18,7 @@ _Static_assert(TW_LOOK_MOST_NS == 8000000 && TW_LOOK_QUIET_NS == 24000000,
 _Static_assert(TW_ROTATION_QUEUES == 4 && TW_ROTATION_CPUS == 16 && TW_ROTATION_MARKS == 16 &&
 		       TW_ROTATION_SORTED == 16,
 	       "crates/policy/src/look.rs has the same");
-_Static_assert(TW_FASTER_SCAN == 16 && TW_CALL_SCAN == 16 && TW_KEPT_RECENTLY_NS == 10000000,
-	       "crates/policy/src/lib.rs has the same");
+_Static_assert(TW_FASTER_SCAN == 16 && TW_CALL_SCAN == 16, "crates/policy/src/lib.rs has the same");
 _Static_assert(sizeof(struct tw_look) == 32, "crates/policy/src/look.rs has the same layout");
 _Static_assert(TW_ORDER_NS == 100000000, "crates/policy/src/lib.rs has the same");
 _Static_assert(sizeof(struct tw_task) == 32, "crates/policy/src/lib.rs has the same layout");
@@ -283,9 +282,9 @@ u64 tw_native_slice(u32 others_wait, u64 look_ns, const struct tw_tunables *tun)
 	return tw_slice(others_wait, look_ns, tun);
 }
 
-u64 tw_native_slice_of(u32 class, const struct tw_tunables *tun)
+u64 tw_native_slice_of(u32 class, u64 look_ns, const struct tw_tunables *tun)
 {
-	return tw_slice_of(class, tun);
+	return tw_slice_of(class, look_ns, tun);
 }
 
 u64 tw_native_slice_beside(u32 class, u64 due_ns, u32 weight, const struct tw_tunables *tun)
@@ -379,6 +378,11 @@ u64 tw_native_due_in(const struct tw_task *running, const struct tw_task *waitin
 s64 tw_native_clock_ahead(s64 before_ns, s64 since_ns, s64 read_ns)
 {
 	return tw_clock_ahead(before_ns, since_ns, read_ns);
+}
+
+u32 tw_native_kept_recently(u64 ago_ns, u64 look_ns, const struct tw_tunables *tun)
+{
+	return tw_kept_recently(ago_ns, look_ns, tun);
 }
 
 u64 tw_native_look_takes(u64 before_ns, u64 took_ns)

@@ -450,6 +450,16 @@ fn what_looks_take_is_a_mean() {
 }
 
 #[test]
+fn what_a_slower_cpu_kept_is_worth_a_look_until_it_looks_again() {
+    let tun = tunables();
+    for look_ns in [0, MS / 100, MS] {
+        let again = tun.slice(true, look_ns) + 10 * MS;
+        assert!(tun.kept_recently(0, look_ns) && tun.kept_recently(again - 1, look_ns));
+        assert!(!tun.kept_recently(again, look_ns));
+    }
+}
+
+#[test]
 fn a_serial_task_has_a_turn_beside_other_serial_ones() {
     let tun = tunables();
     let waiting = |class| task(class, 0);
@@ -473,8 +483,11 @@ fn a_serial_task_has_a_turn_beside_other_serial_ones() {
     };
     assert!(!tun.preempts(&waiting(Class::Serial), &ahead(2 * turn)));
     assert!(tun.preempts(&waiting(Class::Serial), &ahead(2 * turn + 1)));
-    assert_eq!(tun.slice_of(Class::Serial), turn);
-    assert_eq!(tun.slice_of(Class::Parallel), tun.slice_ns);
+    assert_eq!(tun.slice_of(Class::Serial, 1000), turn);
+    assert_eq!(tun.slice_of(Class::Parallel, 1000), tun.slice_ns);
+    // Looks that take long leave either their part of the time.
+    assert_eq!(tun.slice_of(Class::Parallel, tun.slice_ns), 16 * tun.slice_ns);
+    assert_eq!(tun.slice_of(Class::Serial, turn), 16 * turn);
     let both = |class, due_ns| tun.look_in(&task(class, 0), &task(Class::Serial, 0), due_ns);
     assert_eq!(
         (both(Class::Serial, 0), both(Class::Serial, 2 * turn)),

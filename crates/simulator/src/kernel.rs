@@ -609,6 +609,11 @@ impl Kernel {
         self.hook_takes = work(cost).div_ceil(self.cpus[cpu].pace());
     }
 
+    /// What a CPU takes to ask and go on with what runs.
+    pub(crate) fn keep_takes(&self, cpu: CpuIndex) -> Ns {
+        work(self.costs.keep_ns).div_ceil(self.cpus[cpu].pace())
+    }
+
     /// What the interrupt's handler that is at work takes.
     pub(crate) fn hook_takes(&self) -> Ns {
         self.hook_takes

@@ -499,7 +499,7 @@ fn perfetto_marks_where_threads_are_put_before_others() {
     marked("amp-8", &[("inf:1", 4)], "its turn on a faster CPU");
 }
 
-/// These programs, of so many threads, run for a second: more than three marks have this name, and whom they name runs there soon.
+/// These programs, of so many threads, run for three seconds: more than three marks have this name, and whom they name runs there soon.
 fn marked(spec: &str, programs: &[(&str, usize)], name: &str) {
     let names: Vec<String> = programs.iter().map(|(ratio, _)| (*ratio).to_owned()).collect();
     let mut world = world(Known::Threadwise, &machine(spec), Costs::of_lab(60));
@@ -507,12 +507,12 @@ fn marked(spec: &str, programs: &[(&str, usize)], name: &str) {
     for (seed, &(ratio, threads)) in (1..).zip(programs) {
         world.start(program(ratio, threads, seed), 100, None);
     }
-    world.run_until(1000 * MS).expect("nothing is checked");
+    world.run_until(3000 * MS).expect("nothing is checked");
     let drawing = Drawing {
         names: &names,
         serial_threshold: 2,
         from: 0,
-        to: 1000 * MS,
+        to: 3000 * MS,
     };
     let trace = world.into_timeline().perfetto(&drawing);
     let events = trace["traceEvents"].as_array().expect("events");

@@ -146,7 +146,7 @@ u64 vtime_now;
 /* Whether tasks wait anywhere, as far as is known (rotation.bpf.h). */
 bool tasks_wait;
 
-/* What a look of the timer takes on the mean (rotation.bpf.h). */
+/* What a look of the timer takes on the mean (rotation.bpf.h), or that of a CPU at faster ones. */
 u64 look_takes_ns;
 
 /* What serial tasks leave of boosts (crowd.bpf.h). */
@@ -302,7 +302,7 @@ static bool cpus_differ(void)
  * The slice of a task for which no other has to wait. Where CPUs differ, a faster one may become idle; a
  * whole core is worth less, and asking for it at each tick cost 2 % where all hardware threads are busy.
  */
-__noinline u64 free_slice(void)
+static u64 free_slice(void)
 {
 	return tw_slice(tasks_wait || nr_faster, look_takes_ns, tun());
 }
@@ -382,6 +382,12 @@ static u64 since_ns(u64 then_ns, u64 now)
 	s64 ago_ns = (s64)(now - then_ns);
 
 	return ago_ns > 0 ? (u64)ago_ns : 0;
+}
+
+/* A look that began then is over. */
+static void note_look(u64 began)
+{
+	look_takes_ns = tw_look_takes(look_takes_ns, since_ns(began, bpf_ktime_get_ns()));
 }
 
 /* A look at a task. */

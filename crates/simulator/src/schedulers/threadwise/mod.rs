@@ -762,7 +762,8 @@ impl Scheduler for Threadwise {
             return;
         }
         let key = self.tun.key(&task);
-        kernel.insert_queue(index, self.queues + cpu, self.tun.slice_of(task.class), key);
+        let slice = self.tun.slice_of(task.class, self.rotation.look_ns);
+        kernel.insert_queue(index, self.queues + cpu, slice, key);
         self.marked.add(cpu);
         let found_none = why.wakeup && direct;
         let nr_threads = if found_none {

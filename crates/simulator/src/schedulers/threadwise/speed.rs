@@ -2,7 +2,7 @@
 //! Fast CPUs for those who gain most by them (`speed.bpf.h`).
 
 use threadwise_policy::{
-    CALL_SCAN, CAPACITY_ONE, Class, FASTER_SCAN, KEPT_RECENTLY_NS, Place as Spot, Task, is_faster,
+    CALL_SCAN, CAPACITY_ONE, Class, FASTER_SCAN, Place as Spot, Task, is_faster, look_takes,
 };
 
 use super::Threadwise;
@@ -90,7 +90,7 @@ impl Threadwise {
     pub(super) fn pull_from_slower(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
         let recently = self
             .slower_kept_at
-            .is_some_and(|at| kernel.now - at < KEPT_RECENTLY_NS);
+            .is_some_and(|at| self.tun.kept_recently(kernel.now - at, self.rotation.look_ns));
         if recently && self.faster.contains(&cpu) {
             self.call_from_slower(kernel, cpu, None);
         }
@@ -103,6 +103,9 @@ impl Threadwise {
         }
         if self.capacities[cpu] < CAPACITY_ONE {
             self.slower_kept_at = Some(kernel.now);
+        }
+        if !self.tasks_wait {
+            self.rotation.look_ns = look_takes(self.rotation.look_ns, kernel.keep_takes(cpu));
         }
         let goes = task.class != Class::Kernel && kernel.tasks[running].bound_to.is_none();
         if self.faster.contains(&cpu) && goes {
