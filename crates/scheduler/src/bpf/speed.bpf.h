@@ -122,7 +122,7 @@ static void pull_from_slower(s32 cpu)
 
 	if (fault == TW_FAULT_ALOOF)
 		return;
-	if (is_fast(cpu) && tw_kept_recently(scx_bpf_now() - slower_kept_at, look_takes_ns, tun()))
+	if (is_fast(cpu) && tw_kept_recently(since_ns(slower_kept_at, scx_bpf_now()), look_takes_ns, tun()))
 		call_from_slower(cpu, 0, &nothing);
 }
 
