@@ -27,11 +27,18 @@
 #define TW_LOOK_MOST_NS	 (8ULL * 1000 * 1000)
 #define TW_LOOK_QUIET_NS (24ULL * 1000 * 1000)
 
-/* What a look takes on the mean, in nanoseconds, after one that took so long: of the timer, or of a CPU for
- * which nobody waits, at what others run. */
+/* What a look takes on the mean, in nanoseconds, after one that took so long: one of the timer, or of a CPU.
+ */
 static inline u64 tw_look_takes(u64 before_ns, u64 took_ns)
 {
 	return (15 * before_ns + tw_least(took_ns, TW_LOOK_TAKES_MOST_NS)) / 16;
+}
+
+/* What a look takes for which slices leave time: one of the timer, or of a CPU of an unequal machine at
+ * faster ones when a slice ends, whichever takes longer. */
+static inline u64 tw_longer_look(u64 timer_ns, u64 cpu_ns)
+{
+	return timer_ns > cpu_ns ? timer_ns : cpu_ns;
 }
 
 /* What looks of the timer find: the one at hand, and those before. */

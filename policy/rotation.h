@@ -18,7 +18,8 @@
 #define TW_STEP_MOVE_NS	 (10ULL * 1000)
 
 /* So many looks could be taken, at least, in the longest step, and in the slice of one whose CPU nobody else
- * waits for (tw_slice()) or that waited for it: they have 6 % of the time then. */
+ * waits for (tw_slice()) or that waited for it: they have 6 % of the time then, and
+ * what the kernel adds to the scheduler's own part. */
 #define TW_LOOKS_APART 16
 
 /* The oldest phase whose age counts: 1 s. */

@@ -120,6 +120,7 @@ mod ffi {
         pub safe fn tw_native_due_in(running: &Task, waiting: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_clock_ahead(before_ns: i64, since_ns: i64, read_ns: i64) -> i64;
         pub safe fn tw_native_kept_recently(ago_ns: u64, look_ns: u64, tun: &Tunables) -> u32;
+        pub safe fn tw_native_longer_look(timer_ns: u64, cpu_ns: u64) -> u64;
         pub safe fn tw_native_look_takes(before_ns: u64, took_ns: u64) -> u64;
         pub safe fn tw_native_step(class: u32, age_ns: u64, look_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_look_in(running: &Task, waiting: &Task, due_ns: u64, tun: &Tunables) -> u64;
@@ -698,10 +699,15 @@ pub fn clock_ahead(before_ns: i64, since_ns: i64, read_ns: i64) -> i64 {
     ffi::tw_native_clock_ahead(before_ns, since_ns, read_ns)
 }
 
-/// What a look takes on the mean, in nanoseconds, after one that took so long: of the timer, or of a CPU for which nobody waits,
-/// at what others run.
+/// What a look takes on the mean, in nanoseconds, after one that took so long: one of the timer, or of a CPU.
 pub fn look_takes(before_ns: u64, took_ns: u64) -> u64 {
     ffi::tw_native_look_takes(before_ns, took_ns)
+}
+
+/// What a look takes, in nanoseconds, for which slices leave time: one of the timer, or of a CPU of an unequal machine at faster
+/// ones when a slice ends, whichever takes longer.
+pub fn longer_look(timer_ns: u64, cpu_ns: u64) -> u64 {
+    ffi::tw_native_longer_look(timer_ns, cpu_ns)
 }
 
 /// Whether a CPU on which a task of this class runs looks at its queue at once when another program has become senior.

@@ -385,6 +385,11 @@ u32 tw_native_kept_recently(u64 ago_ns, u64 look_ns, const struct tw_tunables *t
 	return tw_kept_recently(ago_ns, look_ns, tun);
 }
 
+u64 tw_native_longer_look(u64 timer_ns, u64 cpu_ns)
+{
+	return tw_longer_look(timer_ns, cpu_ns);
+}
+
 u64 tw_native_look_takes(u64 before_ns, u64 took_ns)
 {
 	return tw_look_takes(before_ns, took_ns);

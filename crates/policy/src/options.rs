@@ -13,7 +13,7 @@ pub struct TunableOptions {
     pub serial_threshold: u32,
 
     /// How long a task runs before those who wait are considered, in microseconds; 20 ms where nobody waits, a turn for
-    /// a serial one that waited, up to 60 ms for one of the senior program until others are due, and sixteen looks at least
+    /// a serial one that waited, up to 60 ms for one of the senior program until others are due; sixteen looks at least, but beside others who wait
     #[arg(short, long, default_value_t = USUAL.slice_us, value_name = "MICROSECONDS", value_parser = value_parser!(u64).range(100..=1_000_000))]
     pub slice_us: u64,
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use threadwise_policy::{
     BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Class, Group, Mode, Origin, Place, Run, Seat, Spot, Task,
     Tunables, Waiting, boost_left, clock_ahead, follows_senior, founds_home, here_ns, is_counted, is_faster,
-    keeps_home, look_takes, loss_of_speed, makes_room, phase_began, phase_ended, serial_ready,
+    keeps_home, longer_look, look_takes, loss_of_speed, makes_room, phase_began, phase_ended, serial_ready,
     serial_ready_ns, vtime_charge, vtime_elsewhere, vtime_most, waits_us,
 };
 
@@ -488,6 +488,8 @@ fn a_serial_task_has_a_turn_beside_other_serial_ones() {
     // Looks that take long leave either their part of the time.
     assert_eq!(tun.slice_of(Class::Parallel, tun.slice_ns), 16 * tun.slice_ns);
     assert_eq!(tun.slice_of(Class::Serial, turn), 16 * turn);
+    assert_eq!(tun.slice_of(Class::Serial, turn / 20), turn);
+    assert_eq!([longer_look(3, 2), longer_look(2, 3)], [3, 3]);
     let both = |class, due_ns| tun.look_in(&task(class, 0), &task(Class::Serial, 0), due_ns);
     assert_eq!(
         (both(Class::Serial, 0), both(Class::Serial, 2 * turn)),

@@ -269,6 +269,26 @@ fn looks_are_rare_where_nobody_is_due() {
     assert!(ours > 0.92, "{ours}");
 }
 
+/// On an unequal machine a CPU looks at faster ones when a slice ends, also for a program that is alone. A look of half a millisecond at
+/// each tick would be an eighth of its time.
+#[test]
+fn looks_at_faster_cpus_have_a_sixteenth_of_the_time() {
+    let work = |keep_ns| {
+        let costs = Costs {
+            keep_ns,
+            tick_period_ns: 4 * MS,
+            ..Costs::FREE
+        };
+        let mut world = world(Known::Threadwise, &machine("amp-8"), costs);
+        let endless = Synthetic::new(ratio("inf:1"), 1_000_000_000, UNIT_NS, 8, Wait::Passive, 1);
+        world.start(Box::new(endless), 100, None);
+        world.run_until(2_000 * MS).expect("nothing is checked");
+        cores(&world.outcome(), 2)
+    };
+    let part = work(MS / 4) / work(0);
+    assert!((0.92..0.97).contains(&part), "{part}");
+}
+
 /// A timer's callback asks CPUs to give way, and has itself called again, when it is done: one that takes four steps
 /// of the rotation more than halves how often nine threads take turns on eight CPUs. An interrupt that a CPU takes late does so too.
 /// Where its work is long there are a hundred turns left of 2 s, as the policy leaves sixteen times as much between two looks as one

@@ -302,7 +302,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	count(cctx, TW_STAT_QUEUED);
 	key = key_of(&task);
-	scx_bpf_dsq_insert_vtime(p, cpu, tw_slice_of(task.class, look_takes_ns, tun()), key, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, cpu, tw_slice_of(task.class, longer_look(), tun()), key, enq_flags);
 	mark_queued(cpu);
 	arm_rotation(&task, wakes && direct ? p->signal->nr_threads : 0, key, now);
 	/* A CPU may have gone idle since select_cpu() looked. The kernel has its own look after this. */
@@ -453,8 +453,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	if (!tctx)
 		return;
 	now = scx_bpf_now();
-	/* While somebody waits the timer says what looks take. */
-	if (nr_faster && !tasks_wait)
+	if (nr_faster)
 		began = bpf_ktime_get_ns();
 	charge(prev, tctx, false, now, &task);
 	/* One that is exiting would not be enqueued. */
@@ -507,7 +506,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	else
 		pair(cctx, cpu, prev);
 	if (began)
-		note_look(began);
+		note_look(&cpu_look_takes_ns, began);
 }
 
 /* A task sleeps, or leaves its queue to be put back at once with another priority or affinity. */

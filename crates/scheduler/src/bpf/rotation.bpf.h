@@ -442,7 +442,7 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	if (!in_ns)
 		return 0;
 	now = clock_now();
-	note_look(rotation_state.began);
+	note_look(&look_takes_ns, rotation_state.began);
 	if (!rotation_armed)
 		start_timer(rotation,
 			    rotation_state.queue < 0 ? vtime_now : tw_key(&rotation_state.first, tun()), now,

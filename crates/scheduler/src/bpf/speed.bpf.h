@@ -40,7 +40,7 @@ static s32 find_faster(const struct task_struct *p, enum tw_class class, u32 her
 	return -1;
 }
 
-/* When a CPU that is not the fastest last kept its task at a tick. */
+/* When a CPU that is not the fastest last kept its task. */
 u64 slower_kept_at;
 
 /* What runs on a CPU that is slower than `fast`, if it may go there, and its program. */
@@ -122,7 +122,7 @@ static void pull_from_slower(s32 cpu)
 
 	if (fault == TW_FAULT_ALOOF)
 		return;
-	if (is_fast(cpu) && tw_kept_recently(since_ns(slower_kept_at, scx_bpf_now()), look_takes_ns, tun()))
+	if (is_fast(cpu) && tw_kept_recently(since_ns(slower_kept_at, scx_bpf_now()), longer_look(), tun()))
 		call_from_slower(cpu, 0, &nothing);
 }
 

@@ -146,8 +146,10 @@ u64 vtime_now;
 /* Whether tasks wait anywhere, as far as is known (rotation.bpf.h). */
 bool tasks_wait;
 
-/* What a look of the timer takes on the mean (rotation.bpf.h), or that of a CPU at faster ones. */
+/* What a look of the timer takes on the mean (rotation.bpf.h), and that of a CPU at faster ones, which does
+ * without locks: two CPUs that write at once lose one of two values that are much alike. */
 u64 look_takes_ns;
+u64 cpu_look_takes_ns;
 
 /* What serial tasks leave of boosts (crowd.bpf.h). */
 u32 boost_left = TW_BOOST_WHOLE;
@@ -298,13 +300,18 @@ static bool cpus_differ(void)
 	return nr_faster || has_smt || has_mode || alternate;
 }
 
+static u64 longer_look(void)
+{
+	return tw_longer_look(look_takes_ns, cpu_look_takes_ns);
+}
+
 /*
  * The slice of a task for which no other has to wait. Where CPUs differ, a faster one may become idle; a
  * whole core is worth less, and asking for it at each tick cost 2 % where all hardware threads are busy.
  */
 static u64 free_slice(void)
 {
-	return tw_slice(tasks_wait || nr_faster, look_takes_ns, tun());
+	return tw_slice(tasks_wait || nr_faster, longer_look(), tun());
 }
 
 /*
@@ -385,9 +392,9 @@ static u64 since_ns(u64 then_ns, u64 now)
 }
 
 /* A look that began then is over. */
-static void note_look(u64 began)
+static void note_look(u64 *takes_ns, u64 began)
 {
-	look_takes_ns = tw_look_takes(look_takes_ns, since_ns(began, bpf_ktime_get_ns()));
+	*takes_ns = tw_look_takes(*takes_ns, since_ns(began, bpf_ktime_get_ns()));
 }
 
 /* A look at a task. */

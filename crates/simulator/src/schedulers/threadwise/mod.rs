@@ -16,8 +16,8 @@ use std::cell::Cell;
 
 use threadwise_policy::{
     AlternateBy, CAPACITY_ONE, Class, Group, Look, Mode, Need, ORDER_NS, Origin, PairingBy, Rest, Run, Seat,
-    Task, Tunables, Waiting, faster_than_slowest, here_ns, look_takes, loss_of_speed, makes_room,
-    may_preempt, phase_began, phase_ended, victim_scan, vtime_elsewhere, waits_us,
+    Task, Tunables, Waiting, faster_than_slowest, here_ns, longer_look, look_takes, loss_of_speed,
+    makes_room, may_preempt, phase_began, phase_ended, victim_scan, vtime_elsewhere, waits_us,
 };
 
 use self::alternation::Alternating;
@@ -69,7 +69,7 @@ struct Rotation {
     handovers: u32,
     /// In how many those that wait for long have yet to go forward, and when that was begun.
     nr_unaged: usize,
-    /// What a look takes.
+    /// What a look of the timer takes on the mean.
     look_ns: Ns,
     aged_at: Ns,
     /// The foremost of those that may run elsewhere, and its queue.
@@ -101,6 +101,8 @@ pub struct Threadwise {
     bound_parallel_at: Vec<Cell<Option<Ns>>>,
     /// When a CPU that is not the fastest kept its task last.
     slower_kept_at: Option<Ns>,
+    /// What a CPU takes on the mean that looks at faster ones.
+    cpu_look_ns: Ns,
     /// Whether CPUs share cores, and whether the kernel does not know which.
     has_smt: bool,
     hidden_smt: bool,
@@ -158,6 +160,7 @@ impl Threadwise {
             sorted_for: vec![0; nr],
             bound_parallel_at: vec![Cell::new(None); nr],
             slower_kept_at: None,
+            cpu_look_ns: 0,
             has_smt,
             hidden_smt: has_smt && !kernel.knows_cores(),
             mode: Mode::Near,
@@ -213,9 +216,13 @@ impl Threadwise {
         !self.faster.is_empty() || self.has_smt || self.has_mode() || self.alternating.is_on()
     }
 
+    fn look_takes(&self) -> Ns {
+        longer_look(self.rotation.look_ns, self.cpu_look_ns)
+    }
+
     fn free_slice(&self) -> Ns {
         let waited_for = self.tasks_wait || !self.faster.is_empty();
-        self.tun.slice(waited_for, self.rotation.look_ns)
+        self.tun.slice(waited_for, self.look_takes())
     }
 
     fn class_among(&self, kernel: &Kernel, task: TaskIndex, nr_ready: u32) -> Class {
@@ -707,7 +714,7 @@ impl Scheduler for Threadwise {
             let class = self.class_among(kernel, task, nr_ready);
             if let Some((cpu, taken)) = self.find_faster(kernel, task, class, 0) {
                 note_boost(kernel, task, class, cpu, (true, taken));
-                kernel.insert_direct(task, self.tun.slice_ns, taken);
+                kernel.insert_direct(task, self.free_slice(), taken);
                 return cpu;
             }
         }
@@ -762,7 +769,7 @@ impl Scheduler for Threadwise {
             return;
         }
         let key = self.tun.key(&task);
-        let slice = self.tun.slice_of(task.class, self.rotation.look_ns);
+        let slice = self.tun.slice_of(task.class, self.look_takes());
         kernel.insert_queue(index, self.queues + cpu, slice, key);
         self.marked.add(cpu);
         let found_none = why.wakeup && direct;

@@ -90,7 +90,7 @@ impl Threadwise {
     pub(super) fn pull_from_slower(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
         let recently = self
             .slower_kept_at
-            .is_some_and(|at| self.tun.kept_recently(kernel.now - at, self.rotation.look_ns));
+            .is_some_and(|at| self.tun.kept_recently(kernel.now - at, self.look_takes()));
         if recently && self.faster.contains(&cpu) {
             self.call_from_slower(kernel, cpu, None);
         }
@@ -104,9 +104,7 @@ impl Threadwise {
         if self.capacities[cpu] < CAPACITY_ONE {
             self.slower_kept_at = Some(kernel.now);
         }
-        if !self.tasks_wait {
-            self.rotation.look_ns = look_takes(self.rotation.look_ns, kernel.keep_takes(cpu));
-        }
+        self.cpu_look_ns = look_takes(self.cpu_look_ns, kernel.keep_takes(cpu));
         let goes = task.class != Class::Kernel && kernel.tasks[running].bound_to.is_none();
         if self.faster.contains(&cpu) && goes {
             self.call_from_slower(kernel, cpu, Some((running, task)));
