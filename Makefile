@@ -2,8 +2,10 @@
 # The commands that people type. CI calls the same.
 
 EXPERIMENT ?= experiments/openmp-active.toml experiments/two-apps.toml
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 # What tests that passed have to say, such as that they were skipped.
-NOTES := $(abspath $(or $(CARGO_TARGET_DIR),target))/test-notes.txt
+NOTES := $(TARGET)/test-notes.txt
+RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 PARSERS ?= rtapp trace machine synthetic experiment workload ratio
 SECONDS ?= 60
 ROUNDS ?= 20
@@ -18,19 +20,21 @@ setup: ## Install what is missing (Debian 12, root) and download a kernel for th
 	@scripts/setup
 
 rust:
-	@command -v cargo >/dev/null || { echo "the Rust toolchain is missing: install rustup from https://rustup.rs" >&2; exit 2; }
+	@has=$$(cargo --version 2>/dev/null | cut -d' ' -f2); \
+	[ "$$(printf '%s\n' $(RUST) "$$has" | sort -V | head -1)" = $(RUST) ] || \
+	{ echo "Rust $(RUST) or later is needed, and $${has:-none} is here: install rustup from https://rustup.rs" >&2; exit 2; }
 
 build: rust setup openmp ## Build everything
 	cargo build --release --workspace
 
 openmp: setup
-	@$(MAKE) --no-print-directory -C workloads/openmp OUT="$(abspath $(or $(CARGO_TARGET_DIR),target))/release"
+	@$(MAKE) --no-print-directory -C workloads/openmp OUT="$(TARGET)/release"
 
 demo: build ## Run two programs that spin at barriers, and two with phases, under the kernel's scheduler and ours, on an emulated 8-core machine
-	@for experiment in $(EXPERIMENT); do target/release/threadwise lab run $$experiment || exit; done
+	@for experiment in $(EXPERIMENT); do $(TARGET)/release/threadwise lab run $$experiment || exit; done
 
 reproduce: build $(if $(FULL),peers) ## Run every result of the papers into reproduction.html: under half an hour; FULL=1: all of it, beside the other sched_ext schedulers, in most of a day
-	target/release/threadwise reproduce $(if $(FULL),--full)
+	$(TARGET)/release/threadwise reproduce $(if $(FULL),--full)
 
 peers: rust setup ## Build the other sched_ext schedulers that lab run --peers compares with (20 minutes)
 	scripts/peers

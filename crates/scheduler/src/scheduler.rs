@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, select};
 use libbpf_rs::{Link, OpenObject};
 use memmap2::{Mmap, MmapOptions};
 use scx_stats::prelude::*;
-use scx_utils::{UserExitInfo, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report};
+use scx_utils::{UserExitInfo, compat, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report};
 use tracing::info;
 
 use crate::bpf_intf;
@@ -45,12 +45,19 @@ const STATE: &str = "/sys/kernel/sched_ext/state";
 
 /// Refuses early, with the remedy, what would otherwise fail deep inside libbpf.
 pub fn check_kernel() -> Result<()> {
+    let release = || fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     if !Path::new(STATE).exists() {
-        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         bail!(
             "the running kernel {} has no sched_ext: boot one built with CONFIG_SCHED_CLASS_EXT=y \
              (tested on 7.2, as Debian's is), or try it without one: threadwise lab run",
-            release.trim()
+            release().trim()
+        );
+    }
+    // On older ones the flag would be 0, and a task that goes to a CPU of its own might wait there behind another.
+    if compat::read_enum("scx_enq_flags", "SCX_ENQ_IMMED").is_err() {
+        bail!(
+            "the sched_ext of the running kernel {} is too old, it has no SCX_ENQ_IMMED: boot Linux 7.1 or later",
+            release().trim()
         );
     }
     // SAFETY: geteuid() has no preconditions and cannot fail.

@@ -149,7 +149,7 @@ fn shortened() -> String {
             }
             "lab"
                 if name.starts_with("lab servers")
-                    || ["lab openmp", "lab table-8", "lab ready threads"].contains(&name.as_str()) =>
+                    || ["lab openmp", "lab ready threads"].contains(&name.as_str()) =>
             {
                 unsimulated.push(name);
                 continue;
@@ -164,7 +164,7 @@ fn shortened() -> String {
         let quick = "with = ['--rounds', '2', '--seconds', '0.2']\nseconds = 9";
         source.insert("quick".into(), quick.parse::<toml::Table>().unwrap().into());
     }
-    assert_eq!(unsimulated.len(), 6);
+    assert_eq!(unsimulated.len(), 5);
     plan.to_string()
 }
 
@@ -180,7 +180,7 @@ fn every_figure_of_the_papers_is_where_it_is_said_to_be() {
         nr += figures.len();
         if figures.is_empty() {
             assert!(
-                ["fig-1", "table-8", "sequential", "ht-loads"].contains(&name),
+                ["fig-1", "ht-loads"].contains(&name),
                 "{name}: {}",
                 column["missing"]
             );

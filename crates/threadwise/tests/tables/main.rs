@@ -176,6 +176,11 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
         ),
         ("lab-unequal-cores", gains(&measured("lab-unequal-cores"))),
         ("lab-openmp-active", gains(&measured("lab-openmp-active"))),
+        ("lab-table-8", programs::real_pairs(&measured("lab-table-8"))),
+        (
+            "lab-table-8-means",
+            programs::real_pairs_in_all(&measured("lab-table-8")),
+        ),
         (
             "lab-two-threads-hidden",
             gains(&measured("lab-two-threads-hidden")),
@@ -230,6 +235,8 @@ fn stored_runs_reach_what_is_aimed_at() {
             );
         }
     }
+    // The paper's mean for real programs.
+    assert!(of_all(&means(&measured("lab-table-8"), 1, "over_baseline")) >= 1.0347);
     let result = measured("lab-pairs-20ms");
     let mut pairs = together(&result).filter(|run| run["run"] == serde_json::json!(["1:1", "1:1 b"]));
     let gain = &pairs.next().unwrap()["schedulers"][1]["over_baseline"]["ratio"];

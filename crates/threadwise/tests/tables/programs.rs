@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{gain_of, kept, more, together};
+use super::{gain_of, kept, least, means, more, of_all, together};
 
 /// Each pair under the kernel's scheduler and ours, as it is and without its boosts.
 pub fn mechanisms(result: &Value) -> String {
@@ -95,5 +95,82 @@ pub fn stages() -> String {
     let rows: String = of_stages.map(row).collect();
     format!(
         "| beside a program of stages | kernel | threadwise | gain | idle | fairness |\n|---|---|---|---|---|---|\n{rows}"
+    )
+}
+
+/// Each pair of real programs on unequal cores, and each alone: what is gained over the kernel's scheduler.
+pub fn real_pairs(result: &Value) -> String {
+    let runs = result["runs"].as_array().unwrap();
+    let alone = runs
+        .iter()
+        .filter_map(|run| match run["run"].as_array()?.as_slice() {
+            [name] => name.as_str(),
+            _ => None,
+        });
+    let names: Vec<&str> = alone.collect();
+    let gain = |programs: &[&str]| {
+        let run = runs.iter().find(|run| run["run"] == serde_json::json!(programs));
+        more(
+            run.unwrap()["schedulers"][1]["over_baseline"]["ratio"]
+                .as_f64()
+                .unwrap(),
+        )
+    };
+    let rows: String = names
+        .iter()
+        .enumerate()
+        .map(|(nth, name)| {
+            let beside: Vec<String> = names[..=nth].iter().map(|other| gain(&[*other, *name])).collect();
+            let cells = beside.join(" | ") + &" |".repeat(names.len() - beside.len());
+            format!("| {name} | {} | {cells} |\n", gain(&[*name]))
+        })
+        .collect();
+    format!(
+        "| | alone | {} |\n|---|---|{}\n{rows}",
+        names.join(" | "),
+        "---|".repeat(names.len())
+    )
+}
+
+/// Of the same pairs: beside each other over one after the other, and how many are better so.
+pub fn real_pairs_in_all(result: &Value) -> String {
+    let nr = together(result).count();
+    assert_eq!(nr, 45);
+    let row = |scheduler: usize, name: &str| {
+        let gains = means(result, scheduler, "over_baseline");
+        let over = means(result, scheduler, "over_sequential");
+        assert_eq!(over.len(), nr);
+        let compared = match gains.as_slice() {
+            [] => String::from(" | "),
+            _ => {
+                let nr_clear = |key: &str, is: fn(f64) -> bool| {
+                    let bounds = together(result)
+                        .map(|run| run["schedulers"][scheduler]["over_baseline"][key].as_f64());
+                    bounds.filter(|bound| is(bound.unwrap())).count()
+                };
+                let (more_clear, less_clear) = (
+                    nr_clear("low", |low| low > 1.0),
+                    nr_clear("high", |high| high < 1.0),
+                );
+                format!(
+                    "{}, {} | {more_clear}, {less_clear}",
+                    more(of_all(&gains)),
+                    more(least(&gains))
+                )
+            }
+        };
+        format!(
+            "| {name} | {compared} | {}, {} | {} | {:.1} % |\n",
+            more(of_all(&over)),
+            more(least(&over)),
+            over.iter().filter(|&&ratio| ratio < 1.0).count(),
+            100.0 * of_all(&means(result, scheduler, "idle"))
+        )
+    };
+    format!(
+        "| scheduler | gain, least | clearly more, less | over one after the other, least | pairs better one after the other | idle |\n\
+         |---|---|---|---|---|---|\n{}{}",
+        row(0, "kernel"),
+        row(1, "threadwise")
     )
 }
