@@ -180,13 +180,17 @@ fn every_figure_of_the_papers_is_where_it_is_said_to_be() {
         nr += figures.len();
         if figures.is_empty() {
             assert!(
-                ["fig-1", "ht-loads"].contains(&name),
+                ["fig-1", "sequential", "ht-loads"].contains(&name),
                 "{name}: {}",
                 column["missing"]
             );
         }
     }
     assert!(nr > 400, "{nr}");
+    // Of the two columns of this the one of a run that is kept.
+    let has_figures =
+        |(name, column): (&str, &Value)| name == "sequential" && column["figures"] != serde_json::json!([]);
+    assert_eq!(columns(&results).filter(|&of| has_figures(of)).count(), 1);
     // What is computed is as claimed, but for those whose samples were made smaller.
     for (name, column) in columns(&results) {
         if column["form"] == "computed" && !name.ends_with("-24") {
