@@ -269,6 +269,15 @@ fn looks_are_rare_where_nobody_is_due() {
     assert!(ours > 0.92, "{ours}");
 }
 
+/// What so many threads do under ours in two seconds of one parallel phase that does not end.
+fn endless(spec: &str, costs: Costs, threads: usize) -> Outcome {
+    let mut world = world(Known::Threadwise, &machine(spec), costs);
+    let program = Synthetic::new(ratio("inf:1"), 1_000_000_000, UNIT_NS, threads, Wait::Passive, 1);
+    world.start(Box::new(program), 100, None);
+    world.run_until(2_000 * MS).expect("nothing is checked");
+    world.outcome()
+}
+
 /// On an unequal machine a CPU looks at faster ones when a slice ends, also for a program that is alone. A look of half a millisecond at
 /// each tick would be an eighth of its time.
 #[test]
@@ -279,11 +288,7 @@ fn looks_at_faster_cpus_have_a_sixteenth_of_the_time() {
             tick_period_ns: 4 * MS,
             ..Costs::FREE
         };
-        let mut world = world(Known::Threadwise, &machine("amp-8"), costs);
-        let endless = Synthetic::new(ratio("inf:1"), 1_000_000_000, UNIT_NS, 8, Wait::Passive, 1);
-        world.start(Box::new(endless), 100, None);
-        world.run_until(2_000 * MS).expect("nothing is checked");
-        cores(&world.outcome(), 2)
+        cores(&endless("amp-8", costs, 8), 2)
     };
     let part = work(MS / 4) / work(0);
     assert!((0.92..0.97).contains(&part), "{part}");
@@ -302,11 +307,7 @@ fn a_timer_s_work_and_late_interrupts_delay_turns() {
             tick_period_ns: 20 * MS,
             ..Costs::FREE
         };
-        let mut world = world(Known::Threadwise, &machine("smp-8"), costs);
-        let endless = Synthetic::new(ratio("inf:1"), 1_000_000_000, UNIT_NS, 9, Wait::Passive, 1);
-        world.start(Box::new(endless), 100, None);
-        world.run_until(2_000 * MS).expect("nothing is checked");
-        world.outcome().nr_switches as f64
+        endless("smp-8", costs, 9).nr_switches as f64
     };
     let usual = turns(0, 0);
     let part = |turns: f64| turns / usual;
