@@ -74,6 +74,18 @@ static inline u32 tw_lost_near(const struct tw_group *group, const struct tw_gro
 	return more < -most ? other->lost - (u32)most : group->lost;
 }
 
+/* The same, and it is that from now on. By how much more it has lost then. */
+static inline s32 tw_come_near(struct tw_group *group, const struct tw_group *other,
+			       const struct tw_tunables *tun)
+{
+	u32 lost = tw_lost_near(group, other, tun);
+
+	/* What another CPU adds meanwhile is forgotten, which is rare and little. */
+	if (lost != group->lost)
+		group->lost = lost;
+	return tw_lost_more(group, other);
+}
+
 /*
  * Whether the senior program keeps its place beside another parallel one. The paper asks for as many ready
  * threads as CPUs; every parallel program takes part here, because where all fit nobody waits, and where some
@@ -93,14 +105,9 @@ static inline bool tw_stays_senior(const struct tw_group *senior, const struct t
 static inline bool tw_claims(struct tw_group *group, const struct tw_group *senior,
 			     const struct tw_tunables *tun)
 {
-	u32 lost;
-
 	if (!senior)
 		return true;
-	lost = tw_lost_near(group, senior, tun);
-	/* What another CPU adds meanwhile is forgotten, which is rare and little. */
-	if (lost != group->lost)
-		group->lost = lost;
+	tw_come_near(group, senior, tun);
 	return !tw_stays_senior(senior, group, tun);
 }
 

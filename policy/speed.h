@@ -9,12 +9,22 @@
 
 #include "rotation.h"
 #include "seniority.h"
+#include "smt.h"
 
-/* Faster CPUs that one decision looks at, at most. */
-#define TW_FASTER_SCAN 16
+/* CPUs that one decision looks at for a better one, at most. */
+#define TW_PLACE_SCAN 64
 
-/* CPUs that a faster one looks at for a task of a slower one, itself included. */
+/* Slower CPUs at whose tasks a faster one looks for one to exchange for its own, at most. One that has
+ * nothing to do looks at TW_PLACE_SCAN. */
 #define TW_CALL_SCAN 16
+
+/*
+ * What a hardware thread is worth while others of its core run, in eighths of the core: two have 1.24 times
+ * of what one has (ht-scheduling). Beside a serial task, for which its program waits, it is worth only what
+ * both have more than that.
+ */
+#define TW_SHARED_EIGHTHS	 5
+#define TW_BESIDE_SERIAL_EIGHTHS 2
 
 /* How late a CPU looks again at a task that it kept for a slice, at most: 10 ms, two ticks and more. */
 #define TW_KEPT_LATE_NS (10ULL * 1000 * 1000)
@@ -22,9 +32,25 @@
 /* A CPU as a task sees it that might go there. */
 struct tw_place {
 	u32 capacity;
+	struct tw_seat seat;
 	bool idle;
+	/* It is faster than the slowest: only such a one is taken by class alone. */
+	bool fast;
 	/* Of what runs there, if it is not idle. */
 	enum tw_class class;
+};
+
+/* What a task looks for, and the best of the places that it has seen. */
+struct tw_choice {
+	/* The CPU on which it runs, or 0 where it is bound for one: its capacity, and what it is worth. */
+	u32 own;
+	u32 here;
+	/* The same of the one chosen, 0 as long as there is none. */
+	u32 capacity;
+	u32 worth;
+	/* Its seat's rank, and whether it is idle. */
+	u32 rank;
+	bool idle;
 };
 
 /* Whether it is worth a migration: an eighth more, so that a few favoured MHz are not. */
@@ -33,12 +59,67 @@ static inline bool tw_is_faster(u32 capacity, u32 than)
 	return capacity >= than + than / 8 && capacity > than;
 }
 
-/* Whether a task of this class, on or bound for a CPU of capacity `here`, goes there instead. */
-static inline bool tw_moves_up(enum tw_class class, u32 here, const struct tw_place *there)
+/* What a CPU is worth to a task of this class: its capacity, and less while others of its core run. */
+static inline u32 tw_worth(enum tw_class class, u32 capacity, bool shared, bool beside_serial)
 {
-	if (!tw_is_faster(there->capacity, here) || class == TW_CLASS_KERNEL)
+	if (!shared)
+		return capacity;
+	if (beside_serial && class != TW_CLASS_SERIAL)
+		return capacity * TW_BESIDE_SERIAL_EIGHTHS / 8;
+	return capacity * TW_SHARED_EIGHTHS / 8;
+}
+
+/*
+ * Whether a CPU is so much faster than another, for a task to which they are worth this, that it is taken
+ * from who runs there although the other is idle. What cores share is no reason: who runs beside a serial
+ * task leaves it a whole core as soon as there is another seat, and if both went, they would chase each
+ * other.
+ */
+static inline bool tw_is_worth_taking(u32 capacity, u32 worth, u32 other_capacity, u32 other_worth)
+{
+	return tw_is_faster(capacity, other_capacity) && tw_is_faster(worth, other_worth);
+}
+
+/*
+ * Whether a task of this class chooses this place before those that it has seen: first what is worth an
+ * eighth more, then what is idle, then its own CPU, its own core, and any.
+ */
+static inline bool tw_chooses(struct tw_choice *choice, enum tw_class class, const struct tw_place *there)
+{
+	u32 worth = tw_worth(class, there->capacity, there->seat.shared, there->seat.beside_serial);
+	u32 rank = tw_seat_rank(&there->seat);
+	bool before;
+
+	if (there->idle)
+		before = tw_is_faster(worth, choice->here) && class != TW_CLASS_KERNEL;
+	else
+		before = there->fast && class == TW_CLASS_SERIAL && there->class > TW_CLASS_SERIAL &&
+			 tw_is_worth_taking(there->capacity, worth, choice->own, choice->here);
+	if (!before)
 		return false;
-	return there->idle || (class == TW_CLASS_SERIAL && there->class > TW_CLASS_SERIAL);
+	if (choice->worth && there->idle == choice->idle)
+		before = tw_is_faster(worth, choice->worth) ||
+			 (!tw_is_faster(choice->worth, worth) && rank < choice->rank);
+	else if (choice->worth && there->idle)
+		before = !tw_is_worth_taking(choice->capacity, choice->worth, there->capacity, worth);
+	else if (choice->worth)
+		before = tw_is_worth_taking(there->capacity, worth, choice->capacity, choice->worth);
+	if (before) {
+		choice->capacity = there->capacity;
+		choice->worth = worth;
+		choice->rank = rank;
+		choice->idle = there->idle;
+	}
+	return before;
+}
+
+/* Whether no place of at most this capacity that it has not seen can be chosen before the one that is: the
+ * places are gone through from the fastest on. */
+static inline bool tw_has_chosen(const struct tw_choice *choice, u32 capacity)
+{
+	return !tw_is_faster(capacity, choice->here) || tw_is_faster(choice->worth, capacity) ||
+	       (choice->worth && choice->idle && choice->rank < TW_SEAT_SHARED &&
+		!tw_is_faster(capacity, choice->worth));
 }
 
 /* Whether it is worth a look for a CPU that has nothing to do that a slower one kept its task so long ago,

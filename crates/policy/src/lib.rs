@@ -22,7 +22,7 @@ pub use pairing::{Counts, Need, Pair, PairingBy, Reading, Rest, pairing_every_ns
 use std::sync::atomic::{AtomicU32, Ordering};
 
 mod ffi {
-    use super::{Place, RawGroup, Run, Seat, Spot, Task, Tunables};
+    use super::{Choice, Place, RawGroup, Run, Seat, Spot, Task, Tunables};
 
     unsafe extern "C" {
         pub fn tw_native_ready_add(group: *const RawGroup) -> u32;
@@ -48,11 +48,12 @@ mod ffi {
             nr_cpus: u32,
         ) -> u32;
         pub safe fn tw_native_loss_of_speed(class: u32, ran_ns: u64, capacity: u32, weight: u32) -> u32;
-        pub safe fn tw_native_lost_more(group: &RawGroup, than: &RawGroup) -> i32;
-        pub safe fn tw_native_lost_near(group: &RawGroup, senior: &RawGroup, tun: &Tunables) -> u32;
+        pub safe fn tw_native_come_near(group: &RawGroup, other: &RawGroup, tun: &Tunables) -> i32;
         pub fn tw_native_claims(group: *const RawGroup, senior: *const RawGroup, tun: &Tunables) -> u32;
         pub safe fn tw_native_is_faster(capacity: u32, than: u32) -> u32;
-        pub safe fn tw_native_moves_up(class: u32, here: u32, there: &Place) -> u32;
+        pub safe fn tw_native_worth(class: u32, capacity: u32, shared: u32, beside_serial: u32) -> u32;
+        pub safe fn tw_native_chooses(choice: &mut Choice, class: u32, there: &Place) -> u32;
+        pub safe fn tw_native_has_chosen(choice: &Choice, capacity: u32) -> u32;
         pub safe fn tw_native_takes_turn(task: &Task, there: &Task, lost_more: i32, tun: &Tunables) -> u32;
         pub safe fn tw_native_seat_rank(seat: &Seat) -> u32;
         pub safe fn tw_native_spot_rank(spot: &Spot, mode: u32) -> u32;
@@ -134,10 +135,10 @@ mod ffi {
 /// The capacity of the fastest CPU.
 pub const CAPACITY_ONE: u32 = 1024;
 
-/// Faster CPUs that one decision looks at, at most (`TW_FASTER_SCAN`).
-pub const FASTER_SCAN: usize = 16;
+/// CPUs that one decision looks at for a better one, at most (`TW_PLACE_SCAN`).
+pub const PLACE_SCAN: usize = 64;
 
-/// CPUs that a faster one looks at for a task of a slower one, itself included (`TW_CALL_SCAN`).
+/// Slower CPUs at whose tasks a faster one looks for one to exchange for its own, at most (`TW_CALL_SCAN`).
 pub const CALL_SCAN: usize = 16;
 
 /// All of a boost (`TW_BOOST_WHOLE`).
@@ -217,9 +218,7 @@ impl Group {
 
     /// Brings what it has lost near to what another has, and says by how much more that is.
     pub fn lose_near(&self, other: &Self, tun: &Tunables) -> i32 {
-        let lost = ffi::tw_native_lost_near(&self.0, &other.0, tun);
-        self.0.lost.store(lost, Ordering::SeqCst);
-        ffi::tw_native_lost_more(&self.0, &other.0)
+        ffi::tw_native_come_near(&self.0, &other.0, tun)
     }
 
     /// Whether this group takes the place of the senior one, if there is one, of which a parallel task is looked at.
@@ -284,14 +283,26 @@ pub fn is_faster(capacity: u32, than: u32) -> bool {
     ffi::tw_native_is_faster(capacity, than) != 0
 }
 
-/// Which of CPUs of these capacities are faster than the slowest, the fastest first.
-pub fn faster_than_slowest(capacities: &[u32]) -> Vec<usize> {
+/// CPUs of these capacities, the fastest first, and how many of them are faster than the slowest.
+pub fn fastest_first(capacities: &[u32]) -> (Vec<usize>, usize) {
     let slowest = capacities.iter().copied().min().unwrap_or(CAPACITY_ONE);
-    let mut faster: Vec<usize> = (0..capacities.len())
-        .filter(|&cpu| is_faster(capacities[cpu], slowest))
-        .collect();
-    faster.sort_by_key(|&cpu| std::cmp::Reverse(capacities[cpu]));
-    faster
+    let mut cpus: Vec<usize> = (0..capacities.len()).collect();
+    cpus.sort_by_key(|&cpu| std::cmp::Reverse(capacities[cpu]));
+    let nr_faster = cpus
+        .iter()
+        .filter(|&&cpu| is_faster(capacities[cpu], slowest))
+        .count();
+    (cpus, nr_faster)
+}
+
+/// What a CPU of this capacity is worth to a task of this class, if others of its core run, or a serial task.
+pub fn worth(class: Class, capacity: u32, shared: bool, beside_serial: bool) -> u32 {
+    ffi::tw_native_worth(
+        class as u32,
+        capacity,
+        u32::from(shared),
+        u32::from(beside_serial),
+    )
 }
 
 /// A CPU as a task sees it that might go there (`struct tw_place`).
@@ -300,16 +311,52 @@ pub fn faster_than_slowest(capacities: &[u32]) -> Vec<usize> {
 pub struct Place {
     /// 1024 for the fastest CPU of the machine.
     pub capacity: u32,
+    /// What of its core the task would share.
+    pub seat: Seat,
     /// Whether nothing runs there.
     pub idle: bool,
+    /// Whether it is faster than the slowest.
+    pub fast: bool,
     /// Of what runs there, if it is not idle.
     pub class: Class,
 }
 
-impl Place {
-    /// Whether a task of this class, on or bound for a CPU of capacity `here`, goes there instead.
-    pub fn attracts(&self, class: Class, here: u32) -> bool {
-        ffi::tw_native_moves_up(class as u32, here, self) != 0
+/// What a task looks for, and the best of the places that it has seen (`struct tw_choice`).
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Choice {
+    /// The capacity of the CPU on which it runs, or 0 where it is bound for one.
+    pub own: u32,
+    /// What that is worth to it.
+    pub here: u32,
+    /// The capacity of the one chosen; 0 as long as there is none.
+    pub capacity: u32,
+    /// What that is worth.
+    pub worth: u32,
+    /// The rank of its seat.
+    pub rank: u32,
+    /// Whether it is idle.
+    pub idle: bool,
+}
+
+impl Choice {
+    /// Of a task that runs on a CPU of this capacity, which is worth `here` to it.
+    pub fn on(own: u32, here: u32) -> Self {
+        Self {
+            own,
+            here,
+            ..Self::default()
+        }
+    }
+
+    /// Whether a task of this class chooses this place before those it has seen.
+    pub fn is_now(&mut self, class: Class, there: &Place) -> bool {
+        ffi::tw_native_chooses(self, class as u32, there) != 0
+    }
+
+    /// Whether no place of at most this capacity that it has not seen can be chosen before the one that is.
+    pub fn is_made(&self, capacity: u32) -> bool {
+        ffi::tw_native_has_chosen(self, capacity) != 0
     }
 }
 
@@ -334,6 +381,8 @@ impl Seat {
     pub const BEST: u32 = 0;
     /// The rank of the first seat on a core that others share (`TW_SEAT_SHARED`).
     pub const SHARED: u32 = 3;
+    /// The rank of the first seat beside a serial task (`TW_SEAT_BESIDE_SERIAL`).
+    pub const BESIDE_SERIAL: u32 = 6;
     /// More than any rank.
     pub const NONE: u32 = u32::MAX;
 

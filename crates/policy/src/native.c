@@ -18,7 +18,7 @@ _Static_assert(TW_LOOK_MOST_NS == 8000000 && TW_LOOK_QUIET_NS == 24000000,
 _Static_assert(TW_ROTATION_QUEUES == 4 && TW_ROTATION_CPUS == 16 && TW_ROTATION_MARKS == 16 &&
 		       TW_ROTATION_SORTED == 16,
 	       "crates/policy/src/look.rs has the same");
-_Static_assert(TW_FASTER_SCAN == 16 && TW_CALL_SCAN == 16, "crates/policy/src/lib.rs has the same");
+_Static_assert(TW_PLACE_SCAN == 64 && TW_CALL_SCAN == 16, "crates/policy/src/lib.rs has the same");
 _Static_assert(sizeof(struct tw_look) == 32, "crates/policy/src/look.rs has the same layout");
 _Static_assert(TW_ORDER_NS == 100000000, "crates/policy/src/lib.rs has the same");
 _Static_assert(sizeof(struct tw_task) == 32, "crates/policy/src/lib.rs has the same layout");
@@ -33,7 +33,8 @@ _Static_assert(sizeof(struct tw_work) == 56, "crates/policy/src/alternation.rs h
 _Static_assert(sizeof(struct tw_alternation_look) == 72,
 	       "crates/policy/src/alternation.rs has the same layout");
 _Static_assert(sizeof(struct tw_alternation) == 176, "crates/policy/src/alternation.rs has the same layout");
-_Static_assert(sizeof(struct tw_place) == 12, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_place) == 16 && sizeof(struct tw_choice) == 24,
+	       "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_cgroup) == 48, "crates/policy/src/cgroup.rs has the same layout");
 
 u32 tw_native_ready_add(struct tw_group *group)
@@ -97,15 +98,9 @@ u32 tw_native_loss_of_speed(u32 class, u64 ran_ns, u32 capacity, u32 weight)
 	return tw_loss_of_speed(class, ran_ns, capacity, weight);
 }
 
-s32 tw_native_lost_more(const struct tw_group *group, const struct tw_group *than)
+s32 tw_native_come_near(struct tw_group *group, const struct tw_group *other, const struct tw_tunables *tun)
 {
-	return tw_lost_more(group, than);
-}
-
-u32 tw_native_lost_near(const struct tw_group *group, const struct tw_group *senior,
-			const struct tw_tunables *tun)
-{
-	return tw_lost_near(group, senior, tun);
+	return tw_come_near(group, other, tun);
 }
 
 u32 tw_native_claims(struct tw_group *group, const struct tw_group *senior, const struct tw_tunables *tun)
@@ -118,9 +113,19 @@ u32 tw_native_is_faster(u32 capacity, u32 than)
 	return tw_is_faster(capacity, than);
 }
 
-u32 tw_native_moves_up(u32 class, u32 here, const struct tw_place *there)
+u32 tw_native_worth(u32 class, u32 capacity, u32 shared, u32 beside_serial)
 {
-	return tw_moves_up(class, here, there);
+	return tw_worth(class, capacity, shared, beside_serial);
+}
+
+u32 tw_native_chooses(struct tw_choice *choice, u32 class, const struct tw_place *there)
+{
+	return tw_chooses(choice, class, there);
+}
+
+u32 tw_native_has_chosen(const struct tw_choice *choice, u32 capacity)
+{
+	return tw_has_chosen(choice, capacity);
 }
 
 u32 tw_native_takes_turn(const struct tw_task *task, const struct tw_task *there, s32 lost_more,

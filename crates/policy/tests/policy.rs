@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Class, Group, Mode, Origin, Place, Run, Seat, Spot, Task,
-    Tunables, Waiting, boost_left, clock_ahead, follows_senior, founds_home, here_ns, is_counted, is_faster,
-    keeps_home, longer_look, look_takes, loss_of_speed, makes_room, phase_began, phase_ended, serial_ready,
-    serial_ready_ns, vtime_charge, vtime_elsewhere, vtime_most, waits_us,
+    BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Choice, Class, Group, Mode, Origin, Place, Run, Seat, Spot,
+    Task, Tunables, Waiting, boost_left, clock_ahead, follows_senior, founds_home, here_ns, is_counted,
+    is_faster, keeps_home, longer_look, look_takes, loss_of_speed, makes_room, phase_began, phase_ended,
+    serial_ready, serial_ready_ns, vtime_charge, vtime_elsewhere, vtime_most, waits_us, worth,
 };
 
 const MS: u64 = 1_000_000;
@@ -574,32 +574,179 @@ fn serial_tasks_take_turns_on_the_fast_cpu() {
     );
 }
 
+/// A CPU that shares no core, idle or with a task of this class.
+fn place(capacity: u32, running: Option<Class>) -> Place {
+    Place {
+        capacity,
+        seat: Seat {
+            shared: false,
+            beside_serial: false,
+            same_cpu: false,
+            same_core: false,
+            first: true,
+        },
+        idle: running.is_none(),
+        fast: capacity > 512,
+        class: running.unwrap_or(Class::Parallel),
+    }
+}
+
+/// Which of these places a task chooses that runs on a CPU of this capacity and worth, or is bound for one (0).
+fn chosen_from(class: Class, (own, here): (u32, u32), places: &[Place]) -> Option<usize> {
+    let mut choice = Choice::on(own, here);
+    let mut best = None;
+    for (nth, place) in places.iter().enumerate() {
+        if choice.is_now(class, place) {
+            best = Some(nth);
+        }
+    }
+    best
+}
+
+/// The same of a CPU that shares no core.
+fn chosen(class: Class, own: u32, places: &[Place]) -> Option<usize> {
+    chosen_from(class, (own, own), places)
+}
+
 #[test]
 fn serial_tasks_get_the_fast_cpu_and_nobody_takes_it_from_them() {
-    let place = |capacity, running: Option<Class>| Place {
-        capacity,
-        idle: running.is_none(),
-        class: running.unwrap_or(Class::Parallel),
-    };
+    let goes = |class, here, there| chosen(class, here, &[there]).is_some();
     let fast = |running| place(1024, running);
-    assert!(fast(Some(Class::Parallel)).attracts(Class::Serial, 512));
-    assert!(fast(Some(Class::Senior)).attracts(Class::Serial, 512));
-    assert!(!fast(Some(Class::Serial)).attracts(Class::Serial, 512));
-    assert!(!fast(Some(Class::Kernel)).attracts(Class::Serial, 512));
+    assert!(goes(Class::Serial, 512, fast(Some(Class::Parallel))));
+    assert!(goes(Class::Serial, 512, fast(Some(Class::Senior))));
+    assert!(!goes(Class::Serial, 512, fast(Some(Class::Serial))));
+    assert!(!goes(Class::Serial, 512, fast(Some(Class::Kernel))));
     for class in [Class::Serial, Class::Senior, Class::Parallel] {
-        assert!(
-            fast(None).attracts(class, 512),
-            "an idle fast CPU is for everybody"
-        );
-        assert!(!fast(None).attracts(class, 1024), "not from an equal one");
-        assert!(!fast(None).attracts(class, 1000), "a few MHz are not worth it");
+        assert!(goes(class, 512, fast(None)), "an idle fast CPU is for everybody");
+        assert!(!goes(class, 1024, fast(None)), "not from an equal one");
+        assert!(!goes(class, 1000, fast(None)), "a few MHz are not worth it");
     }
+    assert!(!goes(Class::Kernel, 512, fast(None)), "bound kernel threads stay");
+    assert!(!goes(Class::Senior, 512, fast(Some(Class::Parallel))));
     assert!(
-        !fast(None).attracts(Class::Kernel, 512),
-        "bound kernel threads stay"
+        !goes(Class::Serial, 0, place(512, Some(Class::Parallel))),
+        "by class alone only fast ones are taken"
     );
-    assert!(!fast(Some(Class::Parallel)).attracts(Class::Senior, 512));
-    assert!(!place(512, None).attracts(Class::Serial, 1024), "never down");
+    assert!(!goes(Class::Serial, 1024, place(512, None)), "never down");
+}
+
+#[test]
+fn an_idle_cpu_goes_before_one_that_is_taken_and_the_last_one_before_others() {
+    let busy = place(1024, Some(Class::Parallel));
+    let idle = |capacity| place(capacity, None);
+    let last = |mut there: Place| {
+        there.seat.same_cpu = true;
+        there
+    };
+    for class in [Class::Serial, Class::Senior, Class::Parallel] {
+        assert_eq!(chosen(class, 0, &[busy, idle(1024), idle(1024)]), Some(1));
+        assert_eq!(chosen(class, 0, &[idle(1024), last(idle(1000))]), Some(1));
+        assert_eq!(chosen(class, 0, &[last(idle(700)), idle(1024)]), Some(1));
+    }
+    assert_eq!(chosen(Class::Serial, 0, &[busy, last(busy)]), Some(1));
+    assert_eq!(
+        chosen(Class::Serial, 0, &[busy, idle(700)]),
+        Some(0),
+        "an eighth more is worth taking it"
+    );
+    assert_eq!(chosen(Class::Parallel, 0, &[busy, idle(700)]), Some(1));
+}
+
+/// A hardware thread of a fast core on which another runs, a serial task or not; idle, or with a task of this class.
+fn sibling(serial: bool, running: Option<Class>) -> Place {
+    let mut there = place(1024, running);
+    there.seat.shared = true;
+    there.seat.beside_serial = serial;
+    there
+}
+
+#[test]
+fn half_of_a_fast_core_is_worth_less_than_a_whole_one_that_is_somewhat_slower() {
+    let (whole, slow) = (place(1024, None), place(768, None));
+    let shared = sibling(false, None);
+    for class in [Class::Serial, Class::Senior, Class::Parallel] {
+        assert_eq!(chosen(class, 0, &[shared, whole]), Some(1));
+        assert_eq!(chosen(class, 0, &[whole, shared]), Some(0));
+        assert_eq!(chosen(class, 0, &[shared, slow]), Some(1));
+        assert_eq!(
+            chosen(class, 0, &[shared, place(512, None)]),
+            Some(0),
+            "5/8 of it is worth more than half"
+        );
+        let here = (1024, worth(class, 1024, true, false));
+        assert_eq!(chosen_from(class, here, &[slow]), Some(0), "who shares leaves");
+    }
+    let beside = |class| chosen(class, 0, &[sibling(true, None), place(300, None)]);
+    assert_eq!(beside(Class::Parallel), Some(1), "a serial task keeps its core");
+    assert_eq!(beside(Class::Serial), Some(0));
+    assert_eq!(
+        chosen(Class::Parallel, 0, &[sibling(true, None), shared]),
+        Some(1)
+    );
+}
+
+#[test]
+fn no_cpu_is_taken_because_of_what_cores_share() {
+    let (lone, idle) = (place(1024, Some(Class::Parallel)), sibling(false, None));
+    let here = (1024, worth(Class::Serial, 1024, true, false));
+    assert_eq!(chosen_from(Class::Serial, here, &[lone]), None);
+    assert_eq!(chosen(Class::Serial, 0, &[lone, idle]), Some(1));
+    assert_eq!(chosen(Class::Serial, 0, &[idle, lone]), Some(0));
+    // For its speed it is, but not where half of it is less than a whole slow one.
+    assert_eq!(chosen(Class::Serial, 0, &[lone, place(768, None)]), Some(0));
+    let shared = sibling(false, Some(Class::Parallel));
+    assert_eq!(chosen(Class::Serial, 0, &[shared, place(768, None)]), Some(1));
+    assert_eq!(chosen(Class::Serial, 512, &[shared]), Some(0));
+}
+
+#[test]
+fn a_look_for_a_place_ends_where_none_can_be_better() {
+    let mut choice = Choice::default();
+    assert!(!choice.is_made(1024), "none was seen");
+    assert!(choice.is_now(Class::Serial, &place(1024, Some(Class::Parallel))));
+    assert!(!choice.is_made(1024), "another may be idle");
+    assert!(choice.is_made(900), "slower ones matter no more");
+    assert!(choice.is_now(Class::Serial, &place(1000, None)));
+    assert!(choice.is_made(1024));
+    let mut slow = Choice::default();
+    assert!(slow.is_now(Class::Serial, &place(600, None)));
+    assert!(!slow.is_made(1024));
+    assert!(
+        Choice::on(1024, 1024).is_made(1024),
+        "who is on a fast CPU looks at none"
+    );
+    assert!(!Choice::on(1024, 640).is_made(768), "who shares its core does");
+}
+
+proptest! {
+    /// Whatever the order in which places are seen, the one chosen is not an eighth worse than an idle one, and nobody loses a CPU
+    /// for less than an eighth of speed.
+    #[test]
+    fn what_is_chosen_is_worth_it(
+        seen in prop::collection::vec((1u32..=1024, any::<bool>(), any::<bool>(), prop::option::of(0usize..4)), 1..12),
+        own in 0u32..=1024,
+    ) {
+        let places: Vec<Place> = seen
+            .iter()
+            .map(|&(capacity, shared, beside_serial, running)| {
+                let mut there = place(capacity, running.map(|class| CLASSES[class]));
+                there.seat.shared = shared;
+                there.seat.beside_serial = beside_serial;
+                there
+            })
+            .collect();
+        let of = |class, there: &Place| worth(class, there.capacity, there.seat.shared, there.seat.beside_serial);
+        for class in [Class::Serial, Class::Senior, Class::Parallel] {
+            let best = chosen(class, own, &places).map(|nth| &places[nth]);
+            let idle = places.iter().filter(|there| there.idle && is_faster(of(class, there), own));
+            if let Some(best) = best {
+                prop_assert!(is_faster(of(class, best), own));
+                prop_assert!(best.idle || (class == Class::Serial && is_faster(best.capacity, own)));
+            } else {
+                prop_assert_eq!(idle.count(), 0);
+            }
+        }
+    }
 }
 
 const CLASSES: [Class; 4] = [Class::Kernel, Class::Serial, Class::Senior, Class::Parallel];

@@ -5,6 +5,7 @@ use std::ptr;
 
 use anyhow::{Context, Result, ensure};
 use libbpf_rs::skel::OpenSkel;
+use nix::unistd::{SysconfVar, sysconf};
 use scx_utils::compat;
 use threadwise_machine::Machine;
 use threadwise_policy::PairingBy;
@@ -163,15 +164,18 @@ fn tell_machine(
     let speeds = speeds(options, machine)?;
     rodata.capacities.copy_from_slice(&speeds.capacities);
     rodata.slowest = speeds.slowest;
-    rodata.nr_faster = speeds.faster.len() as u32;
-    for (slot, cpu) in rodata.faster_cpus.iter_mut().zip(&speeds.faster) {
-        *slot = *cpu;
-    }
+    rodata.nr_faster = speeds.nr_faster as u32;
+    let places = match machine.has_smt() {
+        true => &speeds.places[..],
+        false => &speeds.places[..speeds.nr_faster],
+    };
+    rodata.nr_places = places.len() as u32;
+    rodata.places[..places.len()].copy_from_slice(places);
     // Fast CPUs exchange tasks by their own rule, who fills a package does not spread over another, and a look takes in so
     // many CPUs.
     let spreads = matches!(options.mode, Mode::Performance | Mode::Auto);
     let is_seen = rodata.nr_cpus <= bpf_intf::TW_IDLE_SCAN;
-    let pairs = spreads && is_seen && machine.nr_llcs() > 1 && speeds.faster.is_empty();
+    let pairs = spreads && is_seen && machine.nr_llcs() > 1 && speeds.nr_faster == 0;
     if !pairs && !matches!(options.pairing, PairingBy::Auto | PairingBy::Off) {
         info!(
             "tasks are not paired: that takes --mode performance, several last-level caches, equal CPUs, and no more than {} of them",
@@ -185,6 +189,9 @@ fn tell_machine(
     let alternation = Alternation::of(options.alternate, machine, &mut counting)?;
     rodata.alternate = alternation.number();
     rodata.llc_bytes = paired_bytes.or(alternation.llc_bytes()).unwrap_or(0);
+    let page_bytes =
+        sysconf(SysconfVar::PAGE_SIZE)?.context("the C library does not say how large a page is")?;
+    rodata.page_shift = page_bytes.trailing_zeros();
     rodata.lines_per_miss = counting.as_ref().map_or(1, Counting::lines_per_miss);
     Ok(counting)
 }

@@ -2,7 +2,7 @@
 //! The CPUs' speeds in the form in which the BPF program wants them.
 
 use threadwise_machine::Machine;
-use threadwise_policy::{CAPACITY_ONE, faster_than_slowest};
+use threadwise_policy::{CAPACITY_ONE, fastest_first};
 
 use crate::bpf_intf::tw_limits_TW_MAX_CPUS;
 
@@ -11,8 +11,10 @@ use crate::bpf_intf::tw_limits_TW_MAX_CPUS;
 pub struct Speeds {
     /// By CPU; what the machine does not show counts as fast.
     pub capacities: Vec<u32>,
-    /// The CPUs that are faster than the slowest, the fastest first.
-    pub faster: Vec<u16>,
+    /// Its CPUs, the fastest first.
+    pub places: Vec<u16>,
+    /// How many of them are faster than the slowest.
+    pub nr_faster: usize,
     /// The capacity of the slowest.
     pub slowest: u32,
 }
@@ -35,12 +37,11 @@ impl Speeds {
             capacities[usize::from(cpu)] = capacity;
         }
         let known: Vec<u32> = cpus.iter().map(|&(_, capacity)| capacity).collect();
+        let (places, nr_faster) = fastest_first(&known);
         Self {
             capacities,
-            faster: faster_than_slowest(&known)
-                .into_iter()
-                .map(|index| cpus[index].0)
-                .collect(),
+            places: places.into_iter().map(|index| cpus[index].0).collect(),
+            nr_faster,
             slowest: known.into_iter().min().unwrap_or(CAPACITY_ONE),
         }
     }
@@ -54,11 +55,8 @@ mod tests {
     fn the_fastest_come_first_and_equal_ones_are_not_faster() {
         let speeds = Speeds::of(&Machine::load("amp-8").expect("in the zoo"));
         assert_eq!((speeds.capacities[0], speeds.capacities[7]), (1024, 512));
-        assert_eq!((&speeds.faster[..], speeds.slowest), (&[0][..], 512));
-        assert!(
-            Speeds::of(&Machine::load("smp-8").expect("in the zoo"))
-                .faster
-                .is_empty()
-        );
+        assert_eq!((speeds.places[0], speeds.nr_faster, speeds.slowest), (0, 1, 512));
+        let speeds = Speeds::of(&Machine::load("smp-8").expect("in the zoo"));
+        assert_eq!((speeds.places.len(), speeds.nr_faster), (8, 0));
     }
 }

@@ -522,11 +522,14 @@ proptest! {
     fn small_worlds_that_share_hold(
         scheduler in 0usize..6,
         hidden: bool,
+        unequal: bool,
         programs in prop::collection::vec((0usize..5, 1usize..=4, any::<bool>(), any::<bool>()), 1..4),
         seed: u64,
     ) {
+        let slow = if unequal { 640 } else { 1024 };
         let machine = described(&format!(
-            "topology = \"package:2 l2:1(size=1MB) core:2 pu:2\"\nlab = {{ mips = 40, hides_smt = {hidden} }}\n\
+            "topology = \"package:2 l2:1(size=1MB) core:2 pu:2\"\n\
+             capacity = [{{ cpus = \"0-3\", capacity = 1024 }}, {{ cpus = \"4-7\", capacity = {slow} }}]\nlab = {{ mips = 40, hides_smt = {hidden} }}\n\
              memory = {{ latency_ns = 100, bandwidth_mb_s = 500 }}\nacceleration = {{ mhz = [3000, 2500] }}\n\
              power = {{ package_active_mw = 9, package_idle_mw = 3, core_active_mw = 5, core_idle_mw = 1 }}\n"
         ));

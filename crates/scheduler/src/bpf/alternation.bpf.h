@@ -329,7 +329,12 @@ static int give_turns(void *map, u32 *zero, struct alternation_timer *timer)
 		if (!(held >> slot & 1))
 			release_held(slot);
 	}
-	bpf_timer_start(&timer->timer, tw_alternation_look_in(&alternating.state), 0);
+	if (bpf_timer_start(&timer->timer, tw_alternation_look_in(&alternating.state), 0)) {
+		/* The loader is gone. Nobody waits for turns that nobody gives. */
+		publish_held(0);
+		bpf_for(slot, 0, TW_ALTERNATION_PROGRAMS)
+			release_held(slot);
+	}
 	return 0;
 }
 

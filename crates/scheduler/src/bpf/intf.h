@@ -127,7 +127,7 @@ enum tw_fault {
 enum tw_decision_kind {
 	/* tw_class_of: ready threads, bound kernel thread, senior. */
 	TW_DECISION_CLASS,
-	/* tw_vtime_advance: vtime, the eight of tw_run, now, class. */
+	/* tw_vtime_advance: vtime, the nine of tw_run, now, class. */
 	TW_DECISION_ADVANCE,
 	/* tw_key: the seven of tw_task. */
 	TW_DECISION_KEY,

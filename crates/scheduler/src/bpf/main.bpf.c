@@ -50,16 +50,17 @@ static void insert_on(struct task_struct *p, s32 cpu, bool taken, u64 enq_flags)
 			   enq_flags | SCX_ENQ_IMMED | (taken ? SCX_ENQ_PREEMPT : 0));
 }
 
-/* Sends a task that wakes up to a faster CPU than the slowest, if one is for it. */
-static bool select_faster(struct task_struct *p, s32 *cpu)
+/* Where CPUs differ in speed, sends a task that wakes up to the best of those to choose from, if one is for
+ * it. */
+static bool select_place(struct task_struct *p, s32 prev_cpu, s32 *cpu)
 {
 	enum tw_class class = class_of(p);
 	bool taken;
 
-	*cpu = find_faster(p, class, 0, &taken);
+	*cpu = find_place(p, class, prev_cpu, false, &taken);
 	if (*cpu < 0)
 		return false;
-	note_boost(p, class, true, taken);
+	note_boost(p, class, is_fast(*cpu), taken);
 	insert_on(p, *cpu, taken, 0);
 	return true;
 }
@@ -89,9 +90,10 @@ static s32 claim_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 /* A better CPU than `cpu` to which a task of this class goes, or -1. It is claimed, or has to be `taken`. */
 static s32 find_better(struct task_struct *p, enum tw_class class, s32 cpu, bool *taken)
 {
-	/* Where cores differ too, leaving one that is shared for a slow one would be no gain. */
+	/* Where cores differ too, what a CPU is worth says whether one that is shared is left for a slow one.
+	 */
 	if (nr_faster)
-		return find_faster(p, class, capacity_of(cpu), taken);
+		return find_place(p, class, cpu, true, taken);
 	*taken = false;
 	if (has_mode && class != TW_CLASS_KERNEL)
 		return find_better_spot(p, cpu);
@@ -107,7 +109,7 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 		count_maker(p);
 	if (held_as(p) >= 0)
 		return prev_cpu;
-	if (nr_faster && select_faster(p, &cpu))
+	if (nr_faster && select_place(p, prev_cpu, &cpu))
 		return cpu;
 	if (queues_all())
 		return prev_cpu;
@@ -214,9 +216,9 @@ static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
 	if (nr_faster) {
 		enum tw_class class = class_of(p);
 
-		cpu = find_faster(p, class, 0, &taken);
+		cpu = find_place(p, class, own, false, &taken);
 		if (cpu >= 0)
-			note_boost(p, class, true, taken);
+			note_boost(p, class, is_fast(cpu), taken);
 	}
 	if (cpu < 0 && has_smt && p->nr_cpus_allowed > 1)
 		cpu = claim_whole_core(p, own);
@@ -285,7 +287,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 			better = find_better(p, task.class, cpu, &taken);
 		if (better >= 0 && bpf_cpumask_test_cpu(better, p->cpus_ptr) && may_move(p)) {
 			count(cctx, TW_STAT_MOVED_UP);
-			note_boost(p, task.class, nr_faster, taken);
+			note_boost(p, task.class, is_fast(better), taken);
 			insert_on(p, better, taken, enq_flags);
 			return;
 		}
@@ -456,7 +458,6 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 	if (nr_faster)
 		began = bpf_ktime_get_ns();
 	charge(prev, tctx, false, now, &task);
-	/* One that is exiting would not be enqueued. */
 	/* The kernel may not have enqueued it when it was to leave. */
 	tctx->leaves_for = 0;
 	if (held_as(prev) >= 0) {
@@ -466,6 +467,7 @@ void BPF_STRUCT_OPS(threadwise_dispatch, s32 cpu, struct task_struct *prev)
 		dispatch_idle(cctx, cpu);
 		return;
 	}
+	/* One that is exiting would not be enqueued. */
 	if (cpus_differ() && !(prev->flags & PF_EXITING)) {
 		better = find_better(prev, task.class, cpu, &taken);
 		called_to = take_turn(cctx);

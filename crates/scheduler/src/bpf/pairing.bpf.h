@@ -66,7 +66,9 @@ static bool read_counters(struct tw_counts *counts)
 #define MM_FILEPAGES  0
 #define MM_ANONPAGES  1
 #define MM_SHMEMPAGES 3
-#define PAGE_SHIFT    12
+
+/* How many bits of an address are within a page. */
+const volatile u32 page_shift = 12;
 
 /* The resident set of a task's program, to within what CPUs have not added up yet. */
 static u64 resident_bytes(const struct task_struct *p)
@@ -78,7 +80,7 @@ static u64 resident_bytes(const struct task_struct *p)
 		return 0;
 	pages = mm->rss_stat[MM_FILEPAGES].count + mm->rss_stat[MM_ANONPAGES].count +
 		mm->rss_stat[MM_SHMEMPAGES].count;
-	return pages > 0 ? (u64)pages << PAGE_SHIFT : 0;
+	return pages > 0 ? (u64)pages << page_shift : 0;
 }
 
 static u32 need_of(struct task_struct *p)

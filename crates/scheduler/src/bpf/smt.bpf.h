@@ -31,18 +31,6 @@ struct neighbours {
 	bool serial;
 };
 
-static bool runs_serial(s32 cpu)
-{
-	struct task_struct *running;
-	bool serial;
-
-	bpf_rcu_read_lock();
-	running = running_on(cpu);
-	serial = running && class_of(running) == TW_CLASS_SERIAL;
-	bpf_rcu_read_unlock();
-	return serial;
-}
-
 /* What runs on the other hardware threads of the CPU's core. */
 __noinline int look_at_core(s32 cpu, const struct cpumask *idle __arg_trusted,
 			    const struct cpumask *online __arg_trusted,
@@ -61,7 +49,7 @@ __noinline int look_at_core(s32 cpu, const struct cpumask *idle __arg_trusted,
 		if (bpf_cpumask_test_cpu(other, idle) || !bpf_cpumask_test_cpu(other, online))
 			continue;
 		neighbours->run = true;
-		neighbours->serial |= runs_serial(other);
+		neighbours->serial |= class_on(other) == TW_CLASS_SERIAL;
 	}
 	return 0;
 }
@@ -142,8 +130,8 @@ static s32 claim_seat(const struct task_struct *p, s32 prev, u32 limit)
 	return best >= 0 && scx_bpf_test_and_clear_cpu_idle(best) ? best : -1;
 }
 
-/* A CPU of an idle core, which the kernel does not know to be idle, claimed, or -1. */
-__noinline int claim_unknown_core(const struct task_struct *p __arg_trusted, s32 prev)
+/* A CPU of less rank than `limit`, which the kernel does not know or not care for, claimed, or -1. */
+__noinline int claim_unknown_seat(const struct task_struct *p __arg_trusted, s32 prev, u32 limit)
 {
 	struct cpu_ctx *cctx = cpu_ctx_of(bpf_get_smp_processor_id());
 	u64 now = scx_bpf_now();
@@ -151,7 +139,7 @@ __noinline int claim_unknown_core(const struct task_struct *p __arg_trusted, s32
 
 	if (!cctx || p->nr_cpus_allowed == 1 || !tw_looks_for_core(now, cctx->no_core_at))
 		return -1;
-	cpu = claim_seat(p, prev, TW_SEAT_SHARED);
+	cpu = claim_seat(p, prev, limit);
 	if (cpu < 0)
 		cctx->no_core_at = now;
 	return cpu;
@@ -165,7 +153,7 @@ static s32 claim_whole_core(const struct task_struct *p, s32 prev)
 	if (hidden_smt)
 		return claim_seat(p, prev, TW_SEAT_SHARED);
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, SCX_PICK_IDLE_CORE);
-	return cpu >= 0 ? cpu : claim_unknown_core(p, prev);
+	return cpu >= 0 ? cpu : claim_unknown_seat(p, prev, TW_SEAT_SHARED);
 }
 
 /* Another CPU of the core that a task left, if that goes before `cpu`, which was claimed for it. Claimed, or
@@ -195,15 +183,17 @@ __noinline int claim_own_core(const struct task_struct *p __arg_trusted, s32 pre
 
 /*
  * The CPU for a task for which the kernel claimed this one: this, if its core is idle. Else the kernel, which
- * looks for idle cores first, knew of none: one of an idle core all the same, or of the core that it left.
+ * looks for idle cores first, knew of none: one of an idle core all the same, or not beside a serial task, or
+ * of the core that it left.
  */
 static s32 prefer_core(const struct task_struct *p, s32 prev, s32 cpu)
 {
+	struct neighbours beside = neighbours_of(cpu);
 	s32 better;
 
-	if (!neighbours_of(cpu).run)
+	if (!beside.run)
 		return cpu;
-	better = claim_unknown_core(p, prev);
+	better = claim_unknown_seat(p, prev, tw_leaves_seat_for(class_of(p), beside.run, beside.serial));
 	if (better < 0 && first_of_core(cpu) != first_of_core(prev))
 		better = claim_own_core(p, prev, cpu);
 	if (better < 0)

@@ -3,39 +3,114 @@
 #ifndef TW_SPEED_BPF_H
 #define TW_SPEED_BPF_H
 
-#include "state.bpf.h"
+#include "smt.bpf.h"
+
+/* How often a task chooses again that was not the first to claim a CPU. */
+#define TW_CLAIMS 4
 
 /* The capacity of the slowest CPU. */
 const volatile u32 slowest = TW_CAPACITY_ONE;
 
-/*
- * A CPU faster than one of capacity `here` to which a task of this class goes, or -1. An idle one is
- * claimed, so that of all the CPUs whose ticks come at once only one sends its task there.
- */
-static s32 find_faster(const struct task_struct *p, enum tw_class class, u32 here, bool *taken)
+/* Whether a CPU is faster than the slowest. */
+static bool is_fast(s32 cpu)
 {
-	u32 i;
+	return nr_faster && tw_is_faster(capacity_of(cpu), slowest);
+}
 
-	bpf_for(i, 0, nr_faster < TW_FASTER_SCAN ? nr_faster : TW_FASTER_SCAN) {
-		s32 cpu = faster_cpus[i & (TW_MAX_CPUS - 1)];
-		struct tw_place there = { .capacity = capacity_of(cpu), .class = TW_CLASS_KERNEL };
-		struct task_struct *running;
+/* What a CPU is worth to a task of this class that runs there, or would. */
+static u32 worth_of(enum tw_class class, s32 cpu)
+{
+	struct neighbours beside = {};
 
-		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+	if (has_smt)
+		beside = neighbours_of(cpu);
+	return tw_worth(class, capacity_of(cpu), beside.run, beside.serial);
+}
+
+/* A look at a CPU by a task that ran on `prev`, and that `takes` CPUs from others. */
+struct look_at_place {
+	s32 cpu;
+	s32 prev;
+	bool takes;
+	struct tw_place there;
+};
+
+__noinline int look_at_place(const struct task_struct *p __arg_trusted,
+			     const struct cpumask *idle __arg_trusted,
+			     const struct cpumask *online __arg_trusted,
+			     struct look_at_place *look __arg_nonnull)
+{
+	s32 cpu = look->cpu;
+	struct tw_place *there = &look->there;
+
+	there->capacity = capacity_of(cpu);
+	there->seat = (struct tw_seat){ .same_cpu = cpu == look->prev, .first = true };
+	if (has_smt)
+		there->seat = seat_of(p, cpu, look->prev, idle, online);
+	/* Those that are offline stay marked as idle. */
+	there->idle = bpf_cpumask_test_cpu(cpu, idle) && bpf_cpumask_test_cpu(cpu, online);
+	there->fast = is_fast(cpu);
+	there->class = !there->idle && look->takes ? class_on(cpu) : TW_CLASS_KERNEL;
+	return 0;
+}
+
+__noinline bool chooses(struct tw_choice *choice __arg_nonnull, enum tw_class class,
+			const struct tw_place *there __arg_nonnull)
+{
+	return tw_chooses(choice, class, there);
+}
+
+/*
+ * The best CPU for a task of this class that ran on `prev`, and runs there or not, and whether it has to be
+ * `taken` from what runs there; or -1.
+ */
+__noinline s32 choose_place(const struct task_struct *p __arg_trusted, enum tw_class class, s32 prev,
+			    bool runs, bool *taken __arg_nonnull)
+{
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+	u32 i, nr = nr_places < TW_PLACE_SCAN ? nr_places : TW_PLACE_SCAN;
+	struct look_at_place look = { .prev = prev, .takes = class == TW_CLASS_SERIAL };
+	struct tw_choice choice = {};
+	s32 best = -1;
+
+	if (runs) {
+		choice.own = capacity_of(prev);
+		choice.here = worth_of(class, prev);
+	}
+	/* Its last CPU comes first: mostly that is the answer. */
+	bpf_for(i, !runs && (has_smt || is_fast(prev)) ? 0 : 1, nr + 1) {
+		look.cpu = i ? places[(i - 1) & (TW_MAX_CPUS - 1)] : prev;
+		if (i && tw_has_chosen(&choice, capacity_of(look.cpu)))
+			break;
+		if ((i && look.cpu == prev) || !bpf_cpumask_test_cpu(look.cpu, p->cpus_ptr))
 			continue;
-		there.idle = true;
-		if (tw_moves_up(class, here, &there) && scx_bpf_test_and_clear_cpu_idle(cpu)) {
-			*taken = false;
+		look_at_place(p, idle, online, &look);
+		if (chooses(&choice, class, &look.there))
+			best = look.cpu;
+	}
+	scx_bpf_put_idle_cpumask(idle);
+	scx_bpf_put_cpumask(online);
+	*taken = best >= 0 && !choice.idle;
+	return best;
+}
+
+/*
+ * The same, claimed if it is idle, so that of all the CPUs whose ticks come at once only one sends its task
+ * there; the others choose again.
+ */
+__noinline s32 find_place(const struct task_struct *p __arg_trusted, enum tw_class class, s32 prev, bool runs,
+			  bool *taken __arg_nonnull)
+{
+	s32 i, cpu;
+
+	*taken = false;
+	if (class == TW_CLASS_KERNEL)
+		return -1;
+	bpf_for(i, 0, TW_CLAIMS) {
+		cpu = choose_place(p, class, prev, runs, taken);
+		if (cpu < 0 || *taken || scx_bpf_test_and_clear_cpu_idle(cpu))
 			return cpu;
-		}
-		there.idle = false;
-		running = running_on(cpu);
-		if (running)
-			there.class = class_of(running);
-		if (tw_moves_up(class, here, &there)) {
-			*taken = true;
-			return cpu;
-		}
 	}
 	return -1;
 }
@@ -43,7 +118,7 @@ static s32 find_faster(const struct task_struct *p, enum tw_class class, u32 her
 /* When a CPU that is not the fastest last kept its task. */
 u64 slower_kept_at;
 
-/* What runs on a CPU that is slower than `fast`, if it may go there, and its program. */
+/* What runs on a CPU that is worth less than `fast`, if it may go there, and its program. */
 __noinline bool look_at_slower(s32 cpu, s32 fast, struct tw_task *task __arg_nonnull, u32 *tgid __arg_nonnull)
 {
 	struct task_struct *running;
@@ -57,7 +132,7 @@ __noinline bool look_at_slower(s32 cpu, s32 fast, struct tw_task *task __arg_non
 		look_at_running(cpu, scx_bpf_now(), task, &bound);
 	*tgid = running ? running->tgid : 0;
 	bpf_rcu_read_unlock();
-	return found;
+	return found && (!has_smt || tw_is_faster(worth_of(task->class, fast), worth_of(task->class, cpu)));
 }
 
 /* By how much more the program of a serial task has lost than that of another, of which it is near then. */
@@ -65,10 +140,7 @@ static s32 lost_more(u32 tgid, u32 than)
 {
 	struct tw_group *group = group_of(tgid), *other = group_of(than);
 
-	if (!group || !other)
-		return 0;
-	group->lost = tw_lost_near(group, other, tun());
-	return tw_lost_more(group, other);
+	return group && other ? tw_come_near(group, other, tun()) : 0;
 }
 
 /* Whether a task of a slower CPU takes a faster one over from `running`. */
@@ -80,39 +152,60 @@ static bool takes_turn(const struct tw_task *task, u32 tgid, const struct tw_tas
 	return tw_takes_turn(task, running, both_serial ? lost_more(tgid, than) : 0, tun());
 }
 
+/* What a look at slower CPUs found. */
+struct call {
+	/* How many it looked at, and of those the one whose task goes first, or -1. */
+	u32 nr_seen;
+	s32 from;
+	struct tw_task first;
+};
+
+/* One CPU of that look, if it is slower. */
+__noinline int look_for_call(s32 cpu, s32 fast, u32 than, const struct tw_task *running __arg_nonnull,
+			     struct call *call __arg_nonnull)
+{
+	struct tw_task task;
+	u32 tgid;
+
+	if (!tw_is_faster(capacity_of(fast), capacity_of(cpu)))
+		return 0;
+	call->nr_seen++;
+	if (!look_at_slower(cpu, fast, &task, &tgid) || (than && !takes_turn(&task, tgid, running, than)))
+		return 0;
+	if (call->from >= 0 && !tw_goes_first(&task, &call->first, tun()))
+		return 0;
+	call->from = cpu;
+	call->first = task;
+	return 0;
+}
+
 /*
  * Asks the slower CPU whose task goes first for it: in exchange for `running` of program `than`, which has
  * had its turn on this one, or, if that is 0, to have something to do.
  */
 __noinline int call_from_slower(s32 fast, u32 than, const struct tw_task *running __arg_nonnull)
 {
-	u32 i, tgid, nr = nr_cpus < TW_CALL_SCAN ? nr_cpus : TW_CALL_SCAN;
-	struct tw_task first = {}, task;
-	struct cpu_ctx *cctx;
-	s32 cpu, from = -1;
+	u32 i, start, most = than ? TW_CALL_SCAN : TW_PLACE_SCAN;
+	struct cpu_ctx *cctx = cpu_ctx_of(fast);
+	struct call call = { .from = -1 };
 
-	bpf_for(i, 1, nr) {
-		cpu = (fast + i) % nr_cpus;
-		if (!look_at_slower(cpu, fast, &task, &tgid) ||
-		    (than && !takes_turn(&task, tgid, running, than)))
-			continue;
-		if (from >= 0 && !tw_goes_first(&task, &first, tun()))
-			continue;
-		from = cpu;
-		first = task;
+	if (!cctx)
+		return 0;
+	start = cctx->call_cursor;
+	bpf_for(i, 0, nr_cpus) {
+		/* The others are for the next look. */
+		if (call.nr_seen == most) {
+			cctx->call_cursor = (start + i) % nr_cpus;
+			break;
+		}
+		look_for_call((fast + start + i) % nr_cpus, fast, than, running, &call);
 	}
-	cctx = cpu_ctx_of(from);
-	if (from < 0 || !cctx)
+	cctx = cpu_ctx_of(call.from);
+	if (call.from < 0 || !cctx)
 		return 0;
 	cctx->called_to = than ? fast + 1 : 0;
-	scx_bpf_kick_cpu(from, SCX_KICK_PREEMPT);
+	scx_bpf_kick_cpu(call.from, SCX_KICK_PREEMPT);
 	return 0;
-}
-
-/* Whether a CPU is faster than the slowest. */
-static bool is_fast(s32 cpu)
-{
-	return nr_faster && tw_is_faster(capacity_of(cpu), slowest);
 }
 
 /* A CPU has nothing to do: if it is a fast one, it gets what runs on a slower one. */

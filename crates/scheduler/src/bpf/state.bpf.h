@@ -120,6 +120,8 @@ struct cpu_ctx {
 	 * exchange. */
 	u32 called_to;
 	u32 swaps_with;
+	/* Where its look at slower CPUs goes on, counted from itself. */
+	u32 call_cursor;
 	/* The CPU to whose queue it was sent, plus one (rotation.bpf.h). */
 	u32 sent_to;
 	/* Up to which hand-over of seniority its queue was put in order (rotation.bpf.h). */
@@ -240,8 +242,9 @@ static bool uncount_ready(const struct task_struct *p, struct task_ctx *tctx)
 		uncount_in_share(&tctx->shared);
 	nr_ready = tw_ready_sub(group);
 	ended = tw_phase_ended(nr_ready, tunables.serial_threshold);
+	/* Another may have become senior in between. */
 	if (ended && senior_tgid == p->tgid)
-		senior_tgid = 0;
+		__sync_val_compare_and_swap(&senior_tgid, (u32)p->tgid, 0);
 	note_ready(p, nr_ready + 1, nr_ready);
 	return ended;
 }
@@ -273,9 +276,13 @@ static void count_maker(const struct task_struct *p)
 		count_waking(maker);
 }
 
-/* The CPUs that are faster than the slowest, the fastest first. */
+/*
+ * The CPUs among which a task looks for a better one than its own, the fastest first: those that are faster
+ * than the slowest, nr_faster, and where they share cores too all others behind them.
+ */
 const volatile u32 nr_faster = 0;
-const volatile u16 faster_cpus[TW_MAX_CPUS];
+const volatile u32 nr_places = 0;
+const volatile u16 places[TW_MAX_CPUS];
 
 static bool is_bound_kernel_thread(const struct task_struct *p)
 {
@@ -763,6 +770,20 @@ static struct task_struct *running_on(s32 cpu)
 	return running && running->pid && running->prio >= 100 && (!partial || running->policy == SCHED_EXT) ?
 		       running :
 		       NULL;
+}
+
+/* The class of what runs on a CPU; that of kernel threads if nothing does that others could take it from. */
+__noinline u32 class_on(s32 cpu)
+{
+	enum tw_class class = TW_CLASS_KERNEL;
+	struct task_struct *running;
+
+	bpf_rcu_read_lock();
+	running = running_on(cpu);
+	if (running)
+		class = class_of(running);
+	bpf_rcu_read_unlock();
+	return class;
 }
 
 /* What a CPU's interrupts and its hypervisor took, where the kernel is built not to account it to tasks. */

@@ -5,7 +5,7 @@ use std::fmt;
 
 use threadwise_machine::Machine;
 use threadwise_model::fluid::Policy;
-use threadwise_policy::{AlternateBy, Mode, PairingBy, Tunables, faster_than_slowest};
+use threadwise_policy::{AlternateBy, Mode, PairingBy, Tunables, fastest_first};
 
 use crate::Ns;
 use crate::costs::Costs;
@@ -140,9 +140,7 @@ impl Known {
     pub fn costs_in_lab(self, mips: u32, machine: &Machine, capacities: &[u32]) -> Costs {
         match self {
             Self::Clairvoyant => Costs::FREE,
-            Self::Threadwise => {
-                Costs::of_lab_with_ours(mips, machine, !faster_than_slowest(capacities).is_empty())
-            }
+            Self::Threadwise => Costs::of_lab_with_ours(mips, machine, fastest_first(capacities).1 > 0),
             _ => Costs::of_lab(mips),
         }
     }

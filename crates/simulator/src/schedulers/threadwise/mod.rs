@@ -16,8 +16,8 @@ use std::cell::Cell;
 
 use threadwise_policy::{
     AlternateBy, CAPACITY_ONE, Class, Group, Look, Mode, Need, ORDER_NS, Origin, PairingBy, Rest, Run, Seat,
-    Task, Tunables, Waiting, faster_than_slowest, here_ns, longer_look, look_takes, loss_of_speed,
-    makes_room, may_preempt, phase_began, phase_ended, victim_scan, vtime_elsewhere, waits_us,
+    Task, Tunables, Waiting, fastest_first, here_ns, longer_look, look_takes, loss_of_speed, makes_room,
+    may_preempt, phase_began, phase_ended, victim_scan, vtime_elsewhere, waits_us,
 };
 
 use self::alternation::Alternating;
@@ -88,8 +88,12 @@ pub struct Threadwise {
     cursors: Vec<usize>,
     /// How fast each CPU is, as far as it knows.
     capacities: Vec<u32>,
-    /// The CPUs that are faster than the slowest, the fastest first.
-    faster: Vec<CpuIndex>,
+    /// The CPUs among which a task looks for a better one than its own, the fastest first, and how many of them are faster than
+    /// the slowest.
+    places: Vec<CpuIndex>,
+    nr_faster: usize,
+    /// Where each CPU's look at slower ones goes on, counted from itself.
+    call_cursors: Vec<usize>,
     /// The faster CPU to which each was asked to send its task, and whose task it is to have in exchange.
     called_to: Vec<Option<CpuIndex>>,
     swaps_with: Vec<Option<CpuIndex>>,
@@ -145,6 +149,10 @@ impl Threadwise {
     fn of(kernel: &mut Kernel, tun: Tunables, has_smt: bool) -> Self {
         let nr = kernel.cpus.len();
         let capacities: Vec<u32> = kernel.cpus.iter().map(|cpu| cpu.capacity).collect();
+        let (mut places, nr_faster) = fastest_first(&capacities);
+        if !has_smt {
+            places.truncate(nr_faster);
+        }
         Self {
             tun,
             groups: Vec::new(),
@@ -152,7 +160,9 @@ impl Threadwise {
             queues: kernel.create_queues(nr),
             marked: CpuMask::none(nr),
             cursors: vec![0; nr],
-            faster: faster_than_slowest(&capacities),
+            places,
+            nr_faster,
+            call_cursors: vec![0; nr],
             capacities,
             called_to: vec![None; nr],
             swaps_with: vec![None; nr],
@@ -184,7 +194,8 @@ impl Threadwise {
     /// The same, where neither the kernel nor a machine file says how fast CPUs are, as in the lab's guests.
     pub fn untold_of_speeds(mut self) -> Self {
         self.capacities.fill(CAPACITY_ONE);
-        self.faster.clear();
+        self.places.clear();
+        self.nr_faster = 0;
         self
     }
 
@@ -213,7 +224,7 @@ impl Threadwise {
     }
 
     fn cpus_differ(&self) -> bool {
-        !self.faster.is_empty() || self.has_smt || self.has_mode() || self.alternating.is_on()
+        self.nr_faster > 0 || self.has_smt || self.has_mode() || self.alternating.is_on()
     }
 
     fn look_takes(&self) -> Ns {
@@ -221,7 +232,7 @@ impl Threadwise {
     }
 
     fn free_slice(&self) -> Ns {
-        let waited_for = self.tasks_wait || !self.faster.is_empty();
+        let waited_for = self.tasks_wait || self.nr_faster > 0;
         self.tun.slice(waited_for, self.look_takes())
     }
 
@@ -448,9 +459,8 @@ impl Threadwise {
         class: Class,
         cpu: CpuIndex,
     ) -> Option<(CpuIndex, bool)> {
-        if !self.faster.is_empty() {
-            let here = self.capacities[cpu];
-            return self.find_faster(kernel, task, class, here);
+        if self.nr_faster > 0 {
+            return self.find_place(kernel, task, class, cpu, true);
         }
         let better = match (self.has_mode(), self.has_smt) {
             (true, _) => self.find_better_spot(kernel, task, cpu),
@@ -522,7 +532,10 @@ impl Threadwise {
     fn enqueue_unselected(&mut self, kernel: &mut Kernel, task: TaskIndex, own: CpuIndex) -> bool {
         let is_bound = kernel.tasks[task].bound_to.is_some();
         let class = self.class_of(kernel, task);
-        let faster = self.find_faster(kernel, task, class, 0);
+        let faster = match self.nr_faster {
+            0 => None,
+            _ => self.find_place(kernel, task, class, own, false),
+        };
         let whole = |kernel: &mut Kernel| {
             let core = (self.has_smt && !is_bound).then(|| self.claim_whole_core(kernel, task, own));
             core.flatten().map(|cpu| (cpu, false))
@@ -540,7 +553,7 @@ impl Threadwise {
             });
         if let Some((cpu, taken)) = found {
             if faster.is_some() {
-                note_boost(kernel, task, class, cpu, (true, taken));
+                note_boost(kernel, task, class, cpu, (self.is_fast(cpu), taken));
             }
             kernel.insert_local(task, cpu, self.free_slice(), taken);
         }
@@ -709,11 +722,11 @@ impl Scheduler for Threadwise {
         if self.held_as(kernel, task).is_some() {
             return prev;
         }
-        if !self.faster.is_empty() {
+        if self.nr_faster > 0 {
             let nr_ready = self.groups[kernel.tasks[task].program].nr_ready() + 1;
             let class = self.class_among(kernel, task, nr_ready);
-            if let Some((cpu, taken)) = self.find_faster(kernel, task, class, 0) {
-                note_boost(kernel, task, class, cpu, (true, taken));
+            if let Some((cpu, taken)) = self.find_place(kernel, task, class, prev, false) {
+                note_boost(kernel, task, class, cpu, (self.is_fast(cpu), taken));
                 kernel.insert_direct(task, self.free_slice(), taken);
                 return cpu;
             }
@@ -752,13 +765,7 @@ impl Scheduler for Threadwise {
             let leaves_for = self.tasks[index].leaves_for.take().filter(|_| !why.wakeup);
             let better = leaves_for.or_else(|| self.find_better(kernel, index, task.class, cpu));
             if let Some((better, taken)) = better.filter(|&(better, _)| kernel.may_run(index, better)) {
-                note_boost(
-                    kernel,
-                    index,
-                    task.class,
-                    better,
-                    (!self.faster.is_empty(), taken),
-                );
+                note_boost(kernel, index, task.class, better, (self.is_fast(better), taken));
                 return kernel.insert_local(index, better, self.free_slice(), taken);
             }
             if why.last {
@@ -827,7 +834,7 @@ impl Scheduler for Threadwise {
         }
         self.unmark_if_empty(kernel, cpu);
         let slice = match before {
-            Err(Some(due_ns)) if self.faster.is_empty() => {
+            Err(Some(due_ns)) if self.nr_faster == 0 => {
                 self.tun
                     .slice_beside(task.class, due_ns, kernel.tasks[prev].weight)
             }

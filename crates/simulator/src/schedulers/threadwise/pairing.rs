@@ -9,8 +9,7 @@ use crate::kernel::{CpuIndex, Kernel, TaskIndex};
 impl Threadwise {
     /// By what pairing goes: hardware counters are there.
     fn pairs_by(&self, kernel: &Kernel) -> PairingBy {
-        let several =
-            kernel.domains.nr_llcs() > 1 && self.mode == Mode::Performance && self.faster.is_empty();
+        let several = kernel.domains.nr_llcs() > 1 && self.mode == Mode::Performance && self.nr_faster == 0;
         match self.pairing {
             _ if !several => PairingBy::Off,
             PairingBy::Auto => PairingBy::Counters,

@@ -88,8 +88,8 @@ impl Threadwise {
         }
     }
 
-    /// The idle CPU that the kernel claimed for a task, or in its place, where that shares a core, another of the core that the
-    /// task left.
+    /// The idle CPU that the kernel claimed for a task, or in its place, where that shares a core, one that is not beside a serial
+    /// task, or another of the core that the task left.
     pub(super) fn prefer_core(
         &self,
         kernel: &mut Kernel,
@@ -98,7 +98,20 @@ impl Threadwise {
         cpu: CpuIndex,
     ) -> CpuIndex {
         let claimed = self.seat_of(kernel, task, cpu, prev);
-        if !claimed.shared || claimed.same_core {
+        if !claimed.shared {
+            return cpu;
+        }
+        // It is about to be counted.
+        let nr_ready = self.groups[kernel.tasks[task].program].nr_ready() + 1;
+        let class = self.class_among(kernel, task, nr_ready);
+        let limit = class.leaves_seat_for(claimed.shared, claimed.beside_serial);
+        if limit == Seat::BESIDE_SERIAL
+            && let Some(better) = self.claim_seat(kernel, task, prev, limit)
+        {
+            kernel.kick(cpu);
+            return better;
+        }
+        if claimed.same_core {
             return cpu;
         }
         let limit = claimed.rank().unwrap_or(Seat::NONE);

@@ -2,42 +2,79 @@
 //! Fast CPUs for those who gain most by them (`speed.bpf.h`).
 
 use threadwise_policy::{
-    CALL_SCAN, CAPACITY_ONE, Class, FASTER_SCAN, Place as Spot, Task, is_faster, look_takes,
+    CALL_SCAN, CAPACITY_ONE, Choice, Class, PLACE_SCAN, Place as Candidate, Seat, Task, is_faster,
+    look_takes, worth,
 };
 
 use super::Threadwise;
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
 
 impl Threadwise {
-    /// A CPU faster than one of capacity `here` to which a task of this class goes, and whether it is taken from another.
-    pub(super) fn find_faster(
+    pub(super) fn is_fast(&self, cpu: CpuIndex) -> bool {
+        self.places[..self.nr_faster].contains(&cpu)
+    }
+
+    /// What a CPU is worth to a task of this class that runs there, or would.
+    pub(super) fn worth_of(&self, kernel: &Kernel, class: Class, cpu: CpuIndex) -> u32 {
+        let (shared, beside_serial) = match self.has_smt {
+            true => self.look_at_core(kernel, cpu),
+            false => (false, false),
+        };
+        worth(class, self.capacities[cpu], shared, beside_serial)
+    }
+
+    /// A CPU as a task sees it that ran on `prev`.
+    fn place_at(&self, kernel: &Kernel, task: TaskIndex, cpu: CpuIndex, prev: CpuIndex) -> Candidate {
+        let alone = Seat {
+            shared: false,
+            beside_serial: false,
+            same_cpu: cpu == prev,
+            same_core: false,
+            first: true,
+        };
+        let running = kernel.cpus[cpu].running;
+        Candidate {
+            capacity: self.capacities[cpu],
+            seat: match self.has_smt {
+                true => self.seat_of(kernel, task, cpu, prev),
+                false => alone,
+            },
+            idle: kernel.is_idle(cpu),
+            fast: self.is_fast(cpu),
+            class: running.map_or(Class::Kernel, |running| self.class_of(kernel, running)),
+        }
+    }
+
+    /// The best CPU for a task of this class that ran on `prev`, and runs there or not, claimed if it is idle, and whether it is taken
+    /// from another.
+    pub(super) fn find_place(
         &self,
         kernel: &mut Kernel,
         task: TaskIndex,
         class: Class,
-        here: u32,
+        prev: CpuIndex,
+        runs: bool,
     ) -> Option<(CpuIndex, bool)> {
-        for &cpu in self.faster.iter().take(FASTER_SCAN) {
-            if !kernel.may_run(task, cpu) {
+        let (mut choice, mut best) = (Choice::default(), None);
+        if runs {
+            choice = Choice::on(self.capacities[prev], self.worth_of(kernel, class, prev));
+        } else if (self.has_smt || self.is_fast(prev)) && kernel.may_run(task, prev) {
+            let is_first = choice.is_now(class, &self.place_at(kernel, task, prev, prev));
+            best = is_first.then_some(prev);
+        }
+        for cpu in self.places.iter().copied().take(PLACE_SCAN) {
+            if choice.is_made(self.capacities[cpu]) {
+                break;
+            }
+            if cpu == prev || !kernel.may_run(task, cpu) {
                 continue;
             }
-            let mut there = Spot {
-                capacity: self.capacities[cpu],
-                idle: true,
-                class: Class::Kernel,
-            };
-            if there.attracts(class, here) && kernel.claim_idle(cpu) {
-                return Some((cpu, false));
-            }
-            there.idle = false;
-            if let Some(running) = kernel.cpus[cpu].running {
-                there.class = self.class_of(kernel, running);
-            }
-            if there.attracts(class, here) {
-                return Some((cpu, true));
+            if choice.is_now(class, &self.place_at(kernel, task, cpu, prev)) {
+                best = Some(cpu);
             }
         }
-        None
+        best.filter(|&cpu| !choice.idle || kernel.claim_idle(cpu))
+            .map(|cpu| (cpu, !choice.idle))
     }
 
     /// By how much more the program of one task has lost than that of another.
@@ -55,16 +92,30 @@ impl Threadwise {
         running: Option<(TaskIndex, &Task)>,
     ) {
         let total = kernel.cpus.len();
-        let mut first: Option<(Task, CpuIndex)> = None;
-        for step in 1..total.min(CALL_SCAN) {
+        let start = self.call_cursors[fast];
+        let most = if running.is_some() { CALL_SCAN } else { PLACE_SCAN };
+        let (mut nr_seen, mut first): (usize, Option<(Task, CpuIndex)>) = (0, None);
+        for step in start..start + total {
             let cpu = (fast + step) % total;
-            let Some(index) = kernel.cpus[cpu].running.filter(|&task| {
-                is_faster(self.capacities[fast], self.capacities[cpu]) && kernel.may_run(task, fast)
-            }) else {
+            if !is_faster(self.capacities[fast], self.capacities[cpu]) {
+                continue;
+            }
+            // The others are for the next look.
+            if nr_seen == most {
+                self.call_cursors[fast] = step % total;
+                break;
+            }
+            nr_seen += 1;
+            let running_there = kernel.cpus[cpu].running;
+            let Some(index) = running_there.filter(|&task| kernel.may_run(task, fast)) else {
                 continue;
             };
             let ahead_ns = kernel.now - kernel.tasks[index].exec_start;
             let task = self.look_at(kernel, index, ahead_ns, false);
+            let [there, here] = [fast, cpu].map(|cpu| self.worth_of(kernel, task.class, cpu));
+            if !is_faster(there, here) {
+                continue;
+            }
             let takes = |(there, running): (TaskIndex, &Task)| {
                 // Parallel ones do not go by it, and it changes what their programs have lost.
                 let both_serial = task.class == Class::Serial && running.class == Class::Serial;
@@ -91,14 +142,14 @@ impl Threadwise {
         let recently = self
             .slower_kept_at
             .is_some_and(|at| self.tun.kept_recently(kernel.now - at, self.look_takes()));
-        if recently && self.faster.contains(&cpu) {
+        if recently && self.is_fast(cpu) {
             self.call_from_slower(kernel, cpu, None);
         }
     }
 
     /// A CPU keeps its task. If it is a fast one, that may have had its turn there.
     pub(super) fn give_turn(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: TaskIndex, task: &Task) {
-        if self.faster.is_empty() {
+        if self.nr_faster == 0 {
             return;
         }
         if self.capacities[cpu] < CAPACITY_ONE {
@@ -106,7 +157,7 @@ impl Threadwise {
         }
         self.cpu_look_ns = look_takes(self.cpu_look_ns, kernel.keep_takes(cpu));
         let goes = task.class != Class::Kernel && kernel.tasks[running].bound_to.is_none();
-        if self.faster.contains(&cpu) && goes {
+        if self.is_fast(cpu) && goes {
             self.call_from_slower(kernel, cpu, Some((running, task)));
         }
     }
