@@ -141,10 +141,10 @@ fn section(place: usize, run: &Shown) -> Result<Markup, Error> {
             @for figure in run.figures.iter().filter(|figure| !figure.is_main && !figure.is_timeline()) {
                 (folded(figure))
             }
-            @if run.figures.iter().any(Figure::is_timeline) {
+            @if run.figures.iter().any(is_folded_timeline) {
                 details {
                     summary { "What ran where and when" }
-                    @for figure in run.figures.iter().filter(|figure| figure.is_timeline()) { (folded(figure)) }
+                    @for figure in run.figures.iter().filter(|figure| is_folded_timeline(figure)) { (folded(figure)) }
                 }
             }
             h2 id=(run.anchor(place, "tables")) { "Tables" }
@@ -258,6 +258,10 @@ fn programs(run: &Shown) -> Markup {
             }
         }
     }
+}
+
+fn is_folded_timeline(figure: &Figure) -> bool {
+    figure.is_timeline() && !figure.is_main
 }
 
 fn folded(figure: &Figure) -> Markup {

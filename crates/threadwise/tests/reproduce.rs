@@ -160,7 +160,8 @@ fn shortened() -> String {
         command.retain(|word| !["--seconds", "4"].contains(&word.as_str().unwrap()));
         command[0] = "sim".into();
         source.insert("form".into(), "simulated".into());
-        source.insert("is_drawn".into(), (name == "sim pairs a=2").into());
+        let is_drawn = ["sim pairs a=2", "sim packing"].contains(&name.as_str());
+        source.insert("is_drawn".into(), is_drawn.into());
         let quick = "with = ['--rounds', '2', '--seconds', '0.2']\nseconds = 9";
         source.insert("quick".into(), quick.parse::<toml::Table>().unwrap().into());
     }
@@ -201,6 +202,11 @@ fn every_figure_of_the_papers_is_where_it_is_said_to_be() {
     let page = place.page();
     assert!(page.contains("Table 7") && page.contains("<svg") && !page.contains("<script"));
     assert!(page.contains("Ready threads over time"));
+    assert_eq!(
+        page.matches("What ran on each CPU in").count(),
+        2,
+        "Figs. 5 and 6: where four tasks ran"
+    );
     if let Some(seen) = shown_on_a_phone(place.0.path()) {
         for Seen {
             width,

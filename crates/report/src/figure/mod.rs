@@ -89,7 +89,7 @@ pub fn all(record: &Record, evaluation: &Evaluation) -> Result<Vec<Figure>, Erro
             .timelines
             .iter()
             .enumerate()
-            .map(|(nr, one)| timelines::draw(nr, one)),
+            .map(|(nr, one)| timelines::draw(nr, one, evaluation.runs.len() == 1)),
     );
     Ok(figures)
 }

@@ -15,7 +15,7 @@ const GAP: f64 = 2.0;
 const MANY: usize = 32;
 
 /// The `nr`th timeline of a run.
-pub(super) fn draw(nr: usize, timeline: &Timeline) -> Figure {
+pub(super) fn draw(nr: usize, timeline: &Timeline, is_main: bool) -> Figure {
     let row = if timeline.cpus.len() > MANY { 3.0 } else { ROW };
     let every = timeline.cpus.len().div_ceil(MANY);
     let scale = (WIDTH - LEFT) / (timeline.to_ns - timeline.from_ns) as f64;
@@ -72,7 +72,7 @@ pub(super) fn draw(nr: usize, timeline: &Timeline) -> Figure {
             to_ms - from_ms,
             timeline.seed
         ),
-        is_main: false,
+        is_main,
         height: bottom + 18.0,
         content,
     }

@@ -85,6 +85,27 @@ fn more(ratio: f64) -> String {
     format!("{:+.1} %", 100.0 * (ratio - 1.0)).replace("-0.0 %", "0.0 %")
 }
 
+/// Over all runs of several programs: what a scheduler gains on the mean, and at least; and of how many runs it is clear, by an
+/// interval, that it does more, and less. Nothing for the first.
+fn compared(result: &Value, scheduler: usize) -> String {
+    let gains = means(result, scheduler, "over_baseline");
+    let nr_clear = |key: &str, is: fn(f64) -> bool| {
+        let bounds =
+            together(result).filter_map(|run| run["schedulers"][scheduler]["over_baseline"][key].as_f64());
+        bounds.filter(|&bound| is(bound)).count()
+    };
+    match gains.as_slice() {
+        [] => String::from(" |  | "),
+        _ => format!(
+            "{} | {} | {}, {}",
+            more(of_all(&gains)),
+            more(least(&gains)),
+            nr_clear("low", |low| low > 1.0),
+            nr_clear("high", |high| high < 1.0)
+        ),
+    }
+}
+
 /// What a scheduler gains over the first, with its interval.
 fn gain_of(scheduler: &Value) -> String {
     let [ratio, low, high] =
@@ -100,33 +121,49 @@ fn mean_and_least(values: &[f64]) -> String {
     }
 }
 
+/// What a run is of.
+fn programs_of(run: &Value) -> String {
+    let names = run["run"].as_array().unwrap().iter();
+    let names: Vec<&str> = names.map(|name| name.as_str().unwrap()).collect();
+    names.join(", ")
+}
+
+/// What a run's first scheduler got done.
+fn done_first(run: &Value) -> f64 {
+    run["schedulers"][0]["total"]["mean"].as_f64().unwrap()
+}
+
+/// The other schedulers' gains over it, each a cell.
+fn gain_cells(run: &Value) -> String {
+    let others = run["schedulers"].as_array().unwrap()[1..].iter();
+    others.map(|of| format!(" {} |", gain_of(of))).collect()
+}
+
+/// A table of rows that begin with these columns and go on with the gains of each other scheduler of a result.
+fn table_of_gains(columns: &str, result: &Value, rows: &str) -> String {
+    let schedulers = result["runs"][0]["schedulers"].as_array().unwrap()[1..].iter();
+    let names: String = schedulers
+        .map(|of| format!(" {} |", of["scheduler"].as_str().unwrap()))
+        .collect();
+    let nr = columns.matches('|').count() + names.matches('|').count() - 1;
+    format!("{columns}{names}\n|{}\n{rows}", "---|".repeat(nr))
+}
+
 /// Each run of an experiment: work under its first scheduler, and how much more under each other.
 fn gains(result: &Value) -> String {
-    let runs = result["runs"].as_array().unwrap();
-    let schedulers = |run: &Value| run["schedulers"].as_array().unwrap().clone();
-    let names: Vec<String> = schedulers(&runs[0])
-        .iter()
-        .map(|of| of["scheduler"].as_str().unwrap().into())
+    let rows = result["runs"].as_array().unwrap().iter();
+    let rows: String = rows
+        .map(|run| {
+            format!(
+                "| {} | {:.1} |{}\n",
+                programs_of(run),
+                done_first(run) / 1000.0,
+                gain_cells(run)
+            )
+        })
         .collect();
-    let row = |run: &Value| {
-        let programs = run["run"].as_array().unwrap().iter();
-        let programs: Vec<&str> = programs.map(|name| name.as_str().unwrap()).collect();
-        let schedulers = schedulers(run);
-        let work = schedulers[0]["total"]["mean"].as_f64().unwrap() / 1000.0;
-        let gains = schedulers[1..].iter().map(|of| format!(" {} |", gain_of(of)));
-        format!(
-            "| {} | {work:.1} |{}\n",
-            programs.join(", "),
-            gains.collect::<String>()
-        )
-    };
-    let rows: String = runs.iter().map(row).collect();
-    format!(
-        "| programs | {}: 1000 units/s | {} |\n|---|---|{}\n{rows}",
-        names[0],
-        names[1..].join(" | "),
-        "---|".repeat(names.len() - 1)
-    )
+    let first = result["runs"][0]["schedulers"][0]["scheduler"].as_str().unwrap();
+    table_of_gains(&format!("| programs | {first}: 1000 units/s |"), result, &rows)
 }
 
 /// The page that has a table of this name, and what stands before the table, is the table and stands behind it.
@@ -185,6 +222,8 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
             "lab-two-threads-hidden",
             gains(&measured("lab-two-threads-hidden")),
         ),
+        ("lab-hidden-smt", gains(&measured("lab-hidden-smt"))),
+        ("lab-servers", programs::servers(&measured("lab-servers"))),
         ("told", pairs::told()),
         ("foresight", pairs::foresight()),
         ("same-phases", pairs::same_phases()),
@@ -215,6 +254,7 @@ fn stored_runs_reach_what_is_aimed_at() {
         ("lab-pairs-5ms", 1.02),
         ("lab-pairs-20ms", 1.02),
         ("lab-pairs-100ms", 1.02),
+        ("lab-pairs-unequal", 1.10),
         ("lab-pairs-unequal-fast", 1.10),
     ] {
         let result = measured(name);
@@ -253,6 +293,16 @@ fn stored_runs_reach_what_is_aimed_at() {
     assert!(
         threads["run"][0] == "2 threads" && gain.as_f64().unwrap() >= 1.14,
         "{threads}"
+    );
+    let threads = measured("lab-hidden-smt");
+    let gain = |run: usize, key: &str| {
+        threads["runs"][run]["schedulers"][1]["over_baseline"][key]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(
+        gain(0, "ratio") >= 1.14 && gain(1, "low") >= 1.14,
+        "two and four threads on cores of two: {threads}"
     );
     let spinning = measured("lab-openmp-active");
     let total = |run: usize, scheduler: usize| {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{jitters, kept, least, mean_and_least, means, measured, more, of_all, together};
+use super::{compared, jitters, kept, least, mean_and_least, means, measured, more, of_all};
 
 /// Means over all pairs and threes, kernel and ours.
 pub fn all_programs() -> String {
@@ -124,8 +124,8 @@ pub fn lab_pairs(runs: &[(&str, &str)]) -> String {
     };
     let rows: String = runs.iter().map(rows).collect();
     format!(
-        "| million instructions a second | phases | scheduler | gain | least | clearly more, less | first in | of bound, least | fairness, least |\n\
-         |---|---|---|---|---|---|---|---|---|\n{rows}"
+        "| million instructions a second | phases | scheduler | gain | least | clearly more, less | first in | of bound, least | fairness, least | jitter |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n{rows}"
     )
 }
 
@@ -147,21 +147,7 @@ fn lab_pairs_row(result: &Value, nth: usize, phases: &str) -> String {
     let measurement = &result["measurement"];
     let versions = measurement["scheduler_versions"].as_array().unwrap();
     let (mips, name) = (&measurement["experiment"]["mips"], named(&versions[nth]));
-    let gains = means(result, nth, "over_baseline");
-    let nr_clear = |key: &str, is: fn(f64) -> bool| {
-        let bounds = together(result).filter_map(|run| run["schedulers"][nth]["over_baseline"][key].as_f64());
-        bounds.filter(|&bound| is(bound)).count()
-    };
-    let compared = match gains.as_slice() {
-        [] => String::from(" |  | "),
-        _ => format!(
-            "{} | {} | {}, {}",
-            more(of_all(&gains)),
-            more(least(&gains)),
-            nr_clear("low", |low| low > 1.0),
-            nr_clear("high", |high| high < 1.0)
-        ),
-    };
+    let compared = compared(result, nth);
     let totals: Vec<Vec<f64>> = (0..versions.len()).map(|of| means(result, of, "total")).collect();
     let most = |pair: usize| totals.iter().map(|of| of[pair]).fold(0.0, f64::max);
     let nr_first = (0..totals[nth].len())
@@ -174,10 +160,11 @@ fn lab_pairs_row(result: &Value, nth: usize, phases: &str) -> String {
     };
     let shares = means(result, nth, "share_of_bound");
     format!(
-        "| {mips} | {phases} | {name} | {compared} | {first} | {:.1} %, {:.1} % | {} |\n",
+        "| {mips} | {phases} | {name} | {compared} | {first} | {:.1} %, {:.1} % | {} | {:.1} |\n",
         100.0 * of_all(&shares),
         100.0 * least(&shares),
-        mean_and_least(&means(result, nth, "fairness"))
+        mean_and_least(&means(result, nth, "fairness")),
+        of_all(&jitters(result, nth))
     )
 }
 

@@ -3,7 +3,10 @@
 
 use serde_json::Value;
 
-use super::{gain_of, kept, least, means, more, of_all, together};
+use super::{
+    compared, done_first, gain_cells, gain_of, kept, least, means, more, of_all, programs_of, table_of_gains,
+    together,
+};
 
 /// Each pair under the kernel's scheduler and ours, as it is and without its boosts.
 pub fn mechanisms(result: &Value) -> String {
@@ -98,6 +101,17 @@ pub fn stages() -> String {
     )
 }
 
+/// Servers and their clients on cores of two hardware threads.
+pub fn servers(result: &Value) -> String {
+    let row = |run: &Value| {
+        let done = done_first(run);
+        let digits = if done < 100.0 { 2 } else { 0 };
+        format!("| {} | {done:.digits$} |{}\n", programs_of(run), gain_cells(run))
+    };
+    let rows: String = result["runs"].as_array().unwrap().iter().map(row).collect();
+    table_of_gains("| load, clients or rooms | kernel |", result, &rows)
+}
+
 /// Each pair of real programs on unequal cores, and each alone: what is gained over the kernel's scheduler.
 pub fn real_pairs(result: &Value) -> String {
     let runs = result["runs"].as_array().unwrap();
@@ -136,40 +150,32 @@ pub fn real_pairs(result: &Value) -> String {
 pub fn real_pairs_in_all(result: &Value) -> String {
     let nr = together(result).count();
     assert_eq!(nr, 45);
+    let under_kernel = means(result, 0, "over_sequential");
     let row = |scheduler: usize, name: &str| {
-        let gains = means(result, scheduler, "over_baseline");
         let over = means(result, scheduler, "over_sequential");
         assert_eq!(over.len(), nr);
-        let compared = match gains.as_slice() {
-            [] => String::from(" | "),
-            _ => {
-                let nr_clear = |key: &str, is: fn(f64) -> bool| {
-                    let bounds = together(result)
-                        .map(|run| run["schedulers"][scheduler]["over_baseline"][key].as_f64());
-                    bounds.filter(|bound| is(bound.unwrap())).count()
-                };
-                let (more_clear, less_clear) = (
-                    nr_clear("low", |low| low > 1.0),
-                    nr_clear("high", |high| high < 1.0),
-                );
-                format!(
-                    "{}, {} | {more_clear}, {less_clear}",
-                    more(of_all(&gains)),
-                    more(least(&gains))
-                )
-            }
+        // What both do together, over what they would do one after the other under the kernel's scheduler.
+        let over_kernel: Vec<f64> = match means(result, scheduler, "over_baseline").as_slice() {
+            [] => over.clone(),
+            gains => gains
+                .iter()
+                .zip(&under_kernel)
+                .map(|(gain, over)| gain * over)
+                .collect(),
         };
+        let compared = compared(result, scheduler);
         format!(
-            "| {name} | {compared} | {}, {} | {} | {:.1} % |\n",
+            "| {name} | {compared} | {}, {} | {} | {} | {:.1} % |\n",
             more(of_all(&over)),
             more(least(&over)),
+            more(of_all(&over_kernel)),
             over.iter().filter(|&&ratio| ratio < 1.0).count(),
             100.0 * of_all(&means(result, scheduler, "idle"))
         )
     };
     format!(
-        "| scheduler | gain, least | clearly more, less | over one after the other, least | pairs better one after the other | idle |\n\
-         |---|---|---|---|---|---|\n{}{}",
+        "| scheduler | gain | least | clearly more, less | over one after the other, least | and under the kernel's scheduler | pairs better one after the other | idle |\n\
+         |---|---|---|---|---|---|---|---|\n{}{}",
         row(0, "kernel"),
         row(1, "threadwise")
     )
