@@ -719,8 +719,8 @@ fn a_look_for_a_place_ends_where_none_can_be_better() {
 }
 
 proptest! {
-    /// Whatever the order in which places are seen, the one chosen is not an eighth worse than an idle one, and nobody loses a CPU
-    /// for less than an eighth of speed.
+    /// Whatever is seen, who chooses a place gains an eighth of worth by it, takes a CPU for an eighth of speed only, and finds an
+    /// idle one that would do.
     #[test]
     fn what_is_chosen_is_worth_it(
         seen in prop::collection::vec((1u32..=1024, any::<bool>(), any::<bool>(), prop::option::of(0usize..4)), 1..12),
