@@ -2,6 +2,8 @@
 //! Worlds whose programs share hardware: what they get of it, what that costs, and who keeps out of whose way.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use proptest::prelude::*;
 use threadwise_machine::Machine;
 use threadwise_policy::{Mode, PairingBy, Tunables};
@@ -11,6 +13,8 @@ use threadwise_simulator::kernel::CpuIndex;
 use threadwise_simulator::schedulers::{Fair, RoundRobin, Threadwise};
 use threadwise_simulator::{Costs, Mechanism, Memory, Ns, Outcome, Program, Step, Synthetic, World};
 use threadwise_workload::synthetic::Wait;
+
+use common::described;
 
 const MS: Ns = 1_000_000;
 const SECOND: Ns = 1_000 * MS;
@@ -42,14 +46,6 @@ impl Program for Burn {
 
 fn machine(spec: &str) -> Machine {
     Machine::load(spec).unwrap()
-}
-
-/// The machine of a file with this text.
-fn described(text: &str) -> Machine {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("m.toml");
-    std::fs::write(&path, format!("name = \"m\"\n{text}")).unwrap();
-    machine(path.to_str().unwrap())
 }
 
 /// A world whose tasks, each of the same work, are bound to these CPUs.

@@ -2,22 +2,18 @@
 //! Cores that differ: also in pairs of hardware threads, several that are equally fast, and more of them than one look takes in.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use threadwise_machine::Machine;
 use threadwise_policy::Tunables;
 use threadwise_simulator::schedulers::Threadwise;
 use threadwise_simulator::{Costs, Ns, Synthetic, World};
 use threadwise_workload::synthetic::Wait;
 
+use common::described;
+
 const MS: Ns = 1_000_000;
 const SECOND: Ns = 1_000 * MS;
-
-/// The machine of a file with this text.
-fn described(text: &str) -> Machine {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("m.toml");
-    std::fs::write(&path, format!("name = \"m\"\n{text}")).unwrap();
-    Machine::load(path.to_str().unwrap()).unwrap()
-}
 
 /// So many cores, the first half of them fast, the others half as fast.
 fn halves(nr_cpus: usize) -> Machine {
@@ -95,14 +91,20 @@ fn whole_cores_come_first_where_cores_differ_too() {
     assert!(least < 1.5, "{least} of two fast cores");
 }
 
-/// How often tasks of the program of that number went on elsewhere, a second.
-fn moves(world: World, program: usize) -> f64 {
+/// How often tasks of the first of these programs went on elsewhere, a second.
+fn moves_beside(machine: &Machine, programs: [Box<Synthetic>; 2]) -> f64 {
+    let mut world = told(machine);
+    world.record();
+    for program in programs {
+        world.start(program, 100, None);
+    }
+    world.run_until(3 * SECOND).unwrap();
     let timeline = world.into_timeline();
     let runs = timeline.runs();
     let mut last = std::collections::BTreeMap::new();
     let nr = runs
         .iter()
-        .filter(|run| timeline.program_of(run.task) == program)
+        .filter(|run| timeline.program_of(run.task) == 0)
         .filter(|run| last.insert(run.task, run.cpu).is_some_and(|cpu| cpu != run.cpu))
         .count();
     nr as f64 / 3.0
@@ -114,12 +116,10 @@ fn a_serial_task_takes_no_cpu_while_one_as_fast_is_idle() {
     let machine = described(
         "topology = \"core:8\"\ncapacity = [{ cpus = \"0-5\", capacity = 1024 }, { cpus = \"6-7\", capacity = 512 }]\n",
     );
-    let mut world = told(&machine);
-    world.record();
-    world.start(program("inf:1", 3, 3 * MS, 1), 100, None);
-    world.start(program("inf:1", 2, 2 * MS, 2), 100, None);
-    world.run_until(3 * SECOND).unwrap();
-    let nr = moves(world, 0);
+    let nr = moves_beside(
+        &machine,
+        [program("inf:1", 3, 3 * MS, 1), program("inf:1", 2, 2 * MS, 2)],
+    );
     assert!(nr < 20.0, "{nr} times a second");
 }
 
@@ -129,12 +129,7 @@ fn serial_and_parallel_tasks_do_not_chase_each_other_over_shared_cores() {
     // meet come back to another CPU 43 times a second, as parallel ones have theirs; if they took what shares no core, 83 times.
     let machine = Machine::load("hybrid-8-hidden").unwrap();
     for serial in [program("1:inf", 1, 20 * MS, 1), program("inf:1", 2, 2 * MS, 1)] {
-        let mut world = told(&machine);
-        world.record();
-        world.start(serial, 100, None);
-        world.start(program("inf:1", 6, 200 * MS, 2), 100, None);
-        world.run_until(3 * SECOND).unwrap();
-        let nr = moves(world, 0);
+        let nr = moves_beside(&machine, [serial, program("inf:1", 6, 200 * MS, 2)]);
         assert!(nr < 60.0, "{nr} times a second");
     }
 }
