@@ -12,6 +12,10 @@
 /* A parallel task in another queue that is no longer than a CPU's own is so much later there: 10 ms. */
 #define TW_ELSEWHERE_NS (10ULL * 1000 * 1000)
 
+/* Who lost its CPU waits for so long there before it leaves its last-level cache: 0.5 ms, what the kernel's
+ * scheduler takes a migration to cost (sysctl_sched_migration_cost, kernel/sched/fair.c). */
+#define TW_LEAVES_CACHE_NS (500ULL * 1000)
+
 /* Who waits for longer, for each task of its CPU but the first 16 only, goes forward in its queue, and before
  * who runs: 0.2 s. */
 #define TW_PATIENCE_NS	  (200ULL * 1000 * 1000)
@@ -83,6 +87,16 @@ static inline bool tw_goes_first(const struct tw_task *task, const struct tw_tas
 static inline u64 tw_vtime_across(u64 vtime, const struct tw_tunables *tun)
 {
 	return vtime + tun->rotate_ns;
+}
+
+/*
+ * Whether a task that has waited for so long goes to an idle CPU behind another last-level cache: one that
+ * woke up at once. One that lost its CPU waits for that for a moment, as a kernel thread has gone by then
+ * mostly: who fills another cache for it takes milliseconds.
+ */
+static inline bool tw_leaves_cache(bool woke, u64 waits_ns)
+{
+	return woke || waits_ns >= TW_LEAVES_CACHE_NS;
 }
 
 /*

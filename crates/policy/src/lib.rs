@@ -127,6 +127,7 @@ mod ffi {
         pub safe fn tw_native_look_in(running: &Task, waiting: &Task, due_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_follows_senior(running: u32) -> u32;
         pub safe fn tw_native_vtime_across(vtime: u64, tun: &Tunables) -> u64;
+        pub safe fn tw_native_leaves_cache(woke: u32, waits_ns: u64) -> u32;
         pub safe fn tw_native_vtime_elsewhere(theirs: &Task, mine: &Task) -> u64;
         pub safe fn tw_native_yields(running: &Task, waiting: &Task, tun: &Tunables) -> u32;
     }
@@ -266,6 +267,14 @@ impl Waiting {
 /// Whether the ready threads of a program with so many threads are counted at all.
 pub fn is_counted(nr_threads: u32, serial_threshold: u32) -> bool {
     ffi::tw_native_is_counted(nr_threads, serial_threshold) != 0
+}
+
+/// Who lost its CPU waits for so long there before it leaves its last-level cache.
+pub const LEAVES_CACHE_NS: u64 = 500_000;
+
+/// Whether a task that has waited for so long goes to an idle CPU behind another last-level cache.
+pub fn leaves_cache(woke: bool, waits_ns: u64) -> bool {
+    ffi::tw_native_leaves_cache(woke.into(), waits_ns) != 0
 }
 
 /// Whether the thread that made it so many ready threads began a parallel phase.

@@ -20,7 +20,8 @@ _Static_assert(TW_ROTATION_QUEUES == 4 && TW_ROTATION_CPUS == 16 && TW_ROTATION_
 	       "crates/policy/src/look.rs has the same");
 _Static_assert(TW_PLACE_SCAN == 64 && TW_CALL_SCAN == 16, "crates/policy/src/lib.rs has the same");
 _Static_assert(sizeof(struct tw_look) == 32, "crates/policy/src/look.rs has the same layout");
-_Static_assert(TW_ORDER_NS == 100000000, "crates/policy/src/lib.rs has the same");
+_Static_assert(TW_ORDER_NS == 100000000 && TW_LEAVES_CACHE_NS == 500000,
+	       "crates/policy/src/lib.rs has the same");
 _Static_assert(sizeof(struct tw_task) == 32, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_run) == 48, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_seat) == 5, "crates/policy/src/lib.rs has the same layout");
@@ -477,6 +478,11 @@ u64 tw_native_look_again(struct tw_look *look, u64 shortest_ns, u32 went_over, u
 u64 tw_native_vtime_across(u64 vtime, const struct tw_tunables *tun)
 {
 	return tw_vtime_across(vtime, tun);
+}
+
+u32 tw_native_leaves_cache(u32 woke, u64 waits_ns)
+{
+	return tw_leaves_cache(woke, waits_ns);
 }
 
 u64 tw_native_vtime_elsewhere(const struct tw_task *theirs, const struct tw_task *mine)

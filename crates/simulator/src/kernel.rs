@@ -479,6 +479,11 @@ impl Kernel {
             .next_among(&self.domains.llcs[llc], from % self.cpus.len())
     }
 
+    /// Whether a CPU is idle on which the task may run.
+    pub(crate) fn has_idle_for(&self, task: TaskIndex) -> bool {
+        (0..self.cpus.len()).any(|cpu| self.is_idle(cpu) && self.may_run(task, cpu))
+    }
+
     /// Whether the kernel knows that some CPUs share a core (`sched_smt_active`).
     pub fn knows_cores(&self) -> bool {
         self.idle.knows_cores()

@@ -283,7 +283,7 @@ __noinline int release_held(s32 slot)
 			continue;
 		mark_queued(cpu);
 		arm_rotation(&task, 0, key, now);
-		kick_idle_for(p);
+		kick_idle_for(p, now);
 	}
 	bpf_rcu_read_unlock();
 	return 0;

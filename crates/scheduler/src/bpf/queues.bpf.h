@@ -43,12 +43,18 @@ static u32 nr_waiting_at(s32 cpu)
 	return nr > 0 ? nr : 0;
 }
 
+static void unmark(s32 cpu)
+{
+	u64 *word = queued_word(cpu);
+
+	if (word)
+		__sync_fetch_and_and(word, ~(1ULL << (cpu & 63)));
+}
+
 static void unmark_if_empty(s32 cpu)
 {
-	u64 *word = queued_word(cpu), bit = 1ULL << (cpu & 63);
-
-	if (word && (*word & bit) && !scx_bpf_dsq_nr_queued(cpu))
-		__sync_fetch_and_and(word, ~bit);
+	if (is_marked(cpu) && !scx_bpf_dsq_nr_queued(cpu))
+		unmark(cpu);
 }
 
 /* The bits of this CPU's word, without that of `self`. */
@@ -86,17 +92,6 @@ static s32 next_queued_cpu(u32 *cursor, s32 self)
 	cpu = cpu / 64 * 64 + ctzll(bits);
 	*cursor = cpu + 1;
 	return cpu;
-}
-
-/* Wakes an idle CPU on which a waiting task may run; it will look for that itself. */
-static bool kick_idle_for(const struct task_struct *p)
-{
-	s32 idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-
-	if (idle < 0)
-		return false;
-	scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
-	return true;
 }
 
 #endif /* TW_QUEUES_BPF_H */

@@ -147,6 +147,83 @@ static void rotate_for_first(void)
 	}
 }
 
+/*
+ * Has the timer look in so long. Says so before: a hypervisor may stop this CPU in between, and if it said so
+ * only when the timer had expired on another one, nobody would start that again.
+ */
+static void start_timer(struct rotation *rotation, u64 key, u64 now, u64 in_ns)
+{
+	armed_key = key;
+	armed_until = now + in_ns;
+	rotation_armed = true;
+	if (bpf_timer_start(&rotation->timer, in_ns, 0))
+		rotation_armed = false;
+}
+
+/* Whether the timer does not run, or is overdue by much: then it was lost. */
+static bool rotation_stopped(u64 now)
+{
+	return !tw_read(&rotation_armed) || tw_before(armed_until + TW_LOOK_MOST_NS, now);
+}
+
+static void start_timer_for(u64 key, u64 now, u64 in_ns)
+{
+	u32 zero = 0;
+	struct rotation *rotation = bpf_map_lookup_elem(&rotations, &zero);
+
+	if (rotation)
+		start_timer(rotation, key, now, in_ns);
+}
+
+/* A task stays for a moment although CPUs are idle behind another last-level cache: the timer looks when that
+ * is over. */
+static void look_when_it_leaves(u64 now)
+{
+	if (rotation_stopped(now) || tw_before(now + TW_LEAVES_CACHE_NS, armed_until))
+		start_timer_for(armed_key, now, TW_LEAVES_CACHE_NS);
+}
+
+/* Wakes an idle CPU on which a waiting task may run; it will look for that itself. */
+static bool kick_idle_for(struct task_struct *p, u64 now)
+{
+	s32 idle = claim_any(p, now);
+	struct cpu_ctx *cctx;
+
+	if (idle == TW_IDLE_LATER)
+		look_when_it_leaves(now);
+	if (idle < 0)
+		return false;
+	cctx = has_caches ? cpu_ctx_of(idle) : NULL;
+	if (cctx)
+		cctx->sent_to = scx_bpf_task_cpu(p) + 1;
+	scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+	return true;
+}
+
+/* Of those that wait behind the first of a queue, wakes an idle CPU for one that leaves its last-level cache
+ * by now: when it was queued it did not. */
+__noinline bool kick_idle_behind_first(s32 queue, u64 now)
+{
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+	bool found = bpf_cpumask_empty(idle);
+	struct task_struct *p;
+	u32 nr = 0;
+
+	scx_bpf_put_idle_cpumask(idle);
+	if (found || nr_waiting_at(queue) < 2)
+		return false;
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		if (nr++ >= TW_ROTATION_SORTED)
+			break;
+		found = nr > 1 && kick_idle_for(p, now);
+		if (found)
+			break;
+	}
+	bpf_rcu_read_unlock();
+	return found;
+}
+
 /* The first task of a queue becomes the one at hand; false if no CPU has to be kicked for it. */
 static bool look_at_first(s32 queue)
 {
@@ -163,7 +240,8 @@ static bool look_at_first(s32 queue)
 	rotation_state.task = task;
 	rotation_state.bound = first->nr_cpus_allowed == 1;
 	/* A CPU may have gone idle just as this was queued. */
-	if (!kick_idle_for(first))
+	if (!kick_idle_for(first, rotation_state.now) &&
+	    !(has_caches && kick_idle_behind_first(queue, rotation_state.now)))
 		return true;
 	tw_look_disturb(&rotation_state.look);
 	return false;
@@ -195,34 +273,6 @@ __noinline int look_at_queue(s32 queue)
 		rotation_state.first = task;
 	}
 	return 0;
-}
-
-/*
- * Has the timer look in so long. Says so before: a hypervisor may stop this CPU in between, and if it said so
- * only when the timer had expired on another one, nobody would start that again.
- */
-static void start_timer(struct rotation *rotation, u64 key, u64 now, u64 in_ns)
-{
-	armed_key = key;
-	armed_until = now + in_ns;
-	rotation_armed = true;
-	if (bpf_timer_start(&rotation->timer, in_ns, 0))
-		rotation_armed = false;
-}
-
-/* Whether the timer does not run, or is overdue by much: then it was lost. */
-static bool rotation_stopped(u64 now)
-{
-	return !tw_read(&rotation_armed) || tw_before(armed_until + TW_LOOK_MOST_NS, now);
-}
-
-static void start_timer_for(u64 key, u64 now, u64 in_ns)
-{
-	u32 zero = 0;
-	struct rotation *rotation = bpf_map_lookup_elem(&rotations, &zero);
-
-	if (rotation)
-		start_timer(rotation, key, now, in_ns);
 }
 
 /*
@@ -443,7 +493,7 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 		return 0;
 	now = clock_now();
 	note_look(&look_takes_ns, rotation_state.began);
-	if (!rotation_armed)
+	if (!rotation_armed || tw_before(now + in_ns, armed_until))
 		start_timer(rotation,
 			    rotation_state.queue < 0 ? vtime_now : tw_key(&rotation_state.first, tun()), now,
 			    in_ns);

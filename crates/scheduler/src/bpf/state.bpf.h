@@ -94,6 +94,8 @@ struct task_ctx {
 	bool takes;
 	/* Whether its thread group counts it as ready. */
 	bool ready;
+	/* Whether it is new, or woke up since it ran. */
+	bool woke;
 	/* Its cgroup. */
 	struct membership in;
 	/* The CPU that it last ran on, plus one, where programs are told apart (migrations.bpf.h). */
@@ -114,6 +116,8 @@ struct {
 } task_ctxs SEC(".maps");
 
 struct cpu_ctx {
+	/* At most so many tasks wait in its queue, unless it is 0 (took_own()). */
+	u32 queued_most;
 	/* Where the next look for a task to balance starts. */
 	u32 cursor;
 	/* The CPU that wants what runs here, plus one, a faster one mostly; and the one that has it in
@@ -122,7 +126,7 @@ struct cpu_ctx {
 	u32 swaps_with;
 	/* Where its look at slower CPUs goes on, counted from itself. */
 	u32 call_cursor;
-	/* The CPU to whose queue it was sent, plus one (rotation.bpf.h). */
+	/* The CPU to whose queue it was sent or woken for, plus one (rotation.bpf.h). */
 	u32 sent_to;
 	/* Up to which hand-over of seniority its queue was put in order (rotation.bpf.h). */
 	u32 sorted_for;
@@ -132,7 +136,7 @@ struct cpu_ctx {
 	u64 no_core_at;
 	/* For how long serial tasks were ready that were charged here (crowd.bpf.h). */
 	u64 serial_ns;
-	/* When a parallel task was last seen ready that may run here only. */
+	/* When a parallel task was last seen ready that may run here only, or 0. */
 	u64 bound_parallel_at;
 	u64 stats[TW_NR_STATS];
 } __attribute__((aligned(64)));
@@ -451,12 +455,59 @@ static u64 waits_ns(const struct task_struct *p, const struct task_ctx *tctx, u6
 	return since_ns(queued_ns ? queued_ns : tw_read(&tctx->waits_since), now);
 }
 
+/* Whether a waiting task goes to an idle CPU behind another last-level cache than that of its own. */
+static bool leaves_cache(struct task_struct *p, u64 now)
+{
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
+
+	return !tctx || tw_leaves_cache(tctx->woke, waits_ns(p, tctx, now));
+}
+
+/* There are idle CPUs, but none to which a task goes yet. */
+#define TW_IDLE_LATER (-2)
+
+/* Claims an idle CPU for a task that lost its own or waits for it, or -1 or TW_IDLE_LATER: first one behind
+ * the same last-level cache. */
+__noinline s32 claim_near(struct task_struct *p __arg_trusted, s32 cpu, u64 now)
+{
+	const struct cpumask *idle;
+	s32 claimed = -1;
+	u32 i;
+
+	bpf_rcu_read_lock();
+	bpf_for(i, 1, nr_cpus) {
+		s32 near = (cpu + i) % nr_cpus;
+
+		if (!is_across(cpu, near) && bpf_cpumask_test_cpu(near, p->cpus_ptr) &&
+		    scx_bpf_test_and_clear_cpu_idle(near)) {
+			claimed = near;
+			break;
+		}
+	}
+	if (claimed < 0 && leaves_cache(p, now)) {
+		claimed = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	} else if (claimed < 0) {
+		idle = scx_bpf_get_idle_cpumask();
+		if (bpf_cpumask_intersects(idle, p->cpus_ptr))
+			claimed = TW_IDLE_LATER;
+		scx_bpf_put_idle_cpumask(idle);
+	}
+	bpf_rcu_read_unlock();
+	return claimed;
+}
+
+/* The same, where there may be one last-level cache only. */
+static s32 claim_any(struct task_struct *p, u64 now)
+{
+	return has_caches ? claim_near(p, scx_bpf_task_cpu(p), now) : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+}
+
 /* Parallel tasks that may run on one CPU only leave word there; whether a serial one goes by its vtime. */
 __noinline bool goes_unboosted_bound(const struct task_struct *p __arg_trusted, u32 class, u64 now)
 {
 	struct cpu_ctx *cctx = cpu_ctx_of(scx_bpf_task_cpu(p));
 	u32 nr_threads;
-	u64 ago_ns;
+	u64 at, ago_ns;
 	bool answer;
 
 	if (!cctx || class == TW_CLASS_KERNEL)
@@ -465,8 +516,11 @@ __noinline bool goes_unboosted_bound(const struct task_struct *p __arg_trusted, 
 		cctx->bound_parallel_at = now;
 		return false;
 	}
+	at = tw_read(&cctx->bound_parallel_at);
+	if (!at)
+		return false;
 	nr_threads = p->signal->nr_threads;
-	ago_ns = since_ns(tw_read(&cctx->bound_parallel_at), now);
+	ago_ns = since_ns(at, now);
 	answer = tw_goes_unboosted(nr_threads, ago_ns, tun());
 	record(TW_DECISION_UNBOOSTED, answer, nr_threads, ago_ns);
 	return answer;
@@ -619,8 +673,8 @@ static bool makes_room(const struct tw_task *running, bool running_is_bound, boo
 }
 
 /* A task beside so many that wait, with its vtime as last charged: what its key goes by, without its step. */
-static void look_at_charged(struct task_struct *p, const struct task_ctx *tctx, u32 nr_waiting, u64 now,
-			    struct tw_task *task)
+__noinline int look_at_charged(struct task_struct *p __arg_trusted, const struct task_ctx *tctx __arg_nonnull,
+			       u32 nr_waiting, u64 now, struct tw_task *task __arg_nonnull)
 {
 	struct tw_group *group = group_of(p->tgid);
 
@@ -632,6 +686,7 @@ static void look_at_charged(struct task_struct *p, const struct task_ctx *tctx, 
 	task->here_ns = 0;
 	task->waits_us = fault == TW_FAULT_PATIENT ? 0 : tw_waits_us(waits_ns(p, tctx, now));
 	starve(p, task);
+	return 0;
 }
 
 /* What its program loses while a task waits for so long. */
@@ -668,10 +723,14 @@ static u64 tell_loss(const struct task_struct *p, struct task_ctx *tctx, struct 
 		     enum tw_class class, u64 ran_ns)
 {
 	u64 waited_ns = p->sched_info.run_delay - tctx->waited_ns, told_ns = tctx->told_ns;
-	u32 weight = weight_of(p, &tctx->in);
-	u32 loss = loss_of(p, group, weight, waited_ns > told_ns ? waited_ns - told_ns : 0);
+	u32 weight, loss;
 
 	tctx->waited_ns += waited_ns;
+	/* One that is never parallel does not compete by it. */
+	if (!is_counted(p))
+		return waited_ns;
+	weight = weight_of(p, &tctx->in);
+	loss = loss_of(p, group, weight, waited_ns > told_ns ? waited_ns - told_ns : 0);
 	/* It may have been put back with another affinity, or sent back, and goes on waiting. */
 	if (waited_ns)
 		tctx->told_ns = 0;
@@ -693,7 +752,7 @@ static void tell_waiting(const struct task_struct *p, struct task_ctx *tctx, str
 	u64 told_ns = tctx->told_ns;
 	u32 loss;
 
-	if (waiting_ns <= told_ns)
+	if (waiting_ns <= told_ns || !is_counted(p))
 		return;
 	loss = loss_of(p, group, weight_of(p, &tctx->in), waiting_ns - told_ns);
 	/* Several CPUs may look at it. What is too little to count is told later. */
@@ -744,7 +803,8 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
  * The first task of a queue in which so many wait, as things stand now. It may have been queued under another
  * key: its program was not senior then, or no longer is. If it can claim that place, it does.
  */
-static bool look_at_waiting(struct task_struct *p, u32 nr_waiting, u64 now, struct tw_task *task)
+__noinline bool look_at_waiting(struct task_struct *p __arg_trusted, u32 nr_waiting, u64 now,
+				struct tw_task *task __arg_nonnull)
 {
 	struct tw_group *group = group_of(p->tgid);
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
@@ -764,7 +824,9 @@ static bool look_at_waiting(struct task_struct *p, u32 nr_waiting, u64 now, stru
 /* What runs on a CPU as far as it is ours: NULL if that is idle, or of a class above. */
 static struct task_struct *running_on(s32 cpu)
 {
-	struct task_struct *running = __COMPAT_scx_bpf_cpu_curr(cpu);
+	/* What runs here is at hand. */
+	struct task_struct *running = cpu == (s32)bpf_get_smp_processor_id() ? bpf_get_current_task_btf() :
+									       __COMPAT_scx_bpf_cpu_curr(cpu);
 
 	/* RT and deadline tasks have priorities below 100. */
 	return running && running->pid && running->prio >= 100 && (!partial || running->policy == SCHED_EXT) ?

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The caches that the lab models, and cores that are faster while others are idle.
 
-use super::measured_by;
+use std::collections::BTreeMap;
+
+use super::{job, measured_by, until_shown};
 
 /// A machine file in a folder of its own.
 fn machine(text: &str) -> (tempfile::TempDir, String) {
@@ -73,4 +75,62 @@ fn cores_are_faster_while_others_of_their_package_are_idle() {
     };
     let done = measured_by("work_units", &name, "", script, holds);
     assert!(holds(&done), "{:?}, not {expected:?}", over_first(&done));
+}
+
+/// Two programs of one thread, each on CPUs of its own package; then something happens to their CPUs 40 times. Which CPU each came to
+/// is in the trace.
+fn comings(happens: &str) -> String {
+    format!(
+        r#"
+        busybox mountpoint -q /sys/kernel/tracing || busybox mount -t tracefs none /sys/kernel/tracing
+        for i in 1 2; do threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 100 >/dev/null & P="$P $!"; done
+        busybox sleep 1; set -- $P; cd /sys/kernel/tracing
+        echo "next_pid==$1 || next_pid==$2" >events/sched/sched_switch/filter
+        echo >trace; echo 1 >events/sched/sched_switch/enable; echo 1 >tracing_on
+        i=0; while [ $i -lt 40 ]; do {happens}; busybox usleep 30000; i=$((i+1)); done
+        echo 0 >tracing_on; echo 0 >events/sched/sched_switch/enable; echo 0 >events/sched/sched_switch/filter
+        busybox cat trace; kill -9 $P; wait
+        "#
+    )
+}
+
+/// How often programs came to a CPU, and how often to one of the other package than that of before, by a trace of CPUs 0 and 1, and 2
+/// and 3.
+fn nr_across(trace: &str) -> (usize, usize) {
+    let mut was_at = BTreeMap::new();
+    let (mut nr, mut nr_across) = (0, 0);
+    for line in trace.lines() {
+        let Some((_, program)) = line.split_once("next_pid=") else {
+            continue;
+        };
+        let Some((_, cpu)) = line.split_once("[00") else {
+            continue;
+        };
+        let program = program.split_whitespace().next().unwrap().to_owned();
+        let package = cpu[..1].parse::<u32>().unwrap() / 2;
+        nr += 1;
+        nr_across += usize::from(was_at.insert(program, package).is_some_and(|was| was != package));
+    }
+    (nr, nr_across)
+}
+
+#[test]
+fn who_makes_way_for_a_kernel_thread_stays_behind_its_cache() {
+    // Reading this has a kernel thread of each CPU run (vmstat_refresh(), mm/vmstat.c). Before tasks waited for their CPUs for a moment
+    // half of them went to the other package.
+    let refreshed = comings("busybox cat /proc/sys/vm/stat_refresh");
+    let stays = |&(nr, across): &(usize, usize)| nr >= 20 && across * 10 <= nr;
+    for mode in ["", " --mode performance"] {
+        let job = job(&format!("scx_threadwise{mode}"), &refreshed);
+        let found = until_shown("two-duals", &job, nr_across, stays);
+        assert!(stays(&found), "{found:?} under{mode}");
+    }
+    // What moves them is seen.
+    let moved = comings(
+        "if [ $((i % 2)) = 1 ]; then mask=3; else mask=c; fi; busybox taskset -p $mask $1 >/dev/null",
+    );
+    let found = until_shown("two-duals", &job("scx_threadwise", &moved), nr_across, |it| {
+        !stays(it)
+    });
+    assert!(!stays(&found) && found.1 >= 30, "{found:?}");
 }

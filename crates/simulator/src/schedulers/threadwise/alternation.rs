@@ -156,7 +156,7 @@ impl Threadwise {
             kernel.move_to_queue(task, self.queues + cpu, self.tun.slice_ns, key);
             self.marked.add(cpu);
             self.arm_rotation(kernel, key, &found, 0);
-            Self::kick_idle_for(kernel, task);
+            self.kick_idle_for(kernel, task);
         }
     }
 

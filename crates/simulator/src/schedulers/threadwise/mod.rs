@@ -16,13 +16,14 @@ use std::cell::Cell;
 
 use threadwise_policy::{
     AlternateBy, CAPACITY_ONE, Class, Group, Look, Mode, Need, ORDER_NS, Origin, PairingBy, Rest, Run, Seat,
-    Task, Tunables, Waiting, fastest_first, here_ns, longer_look, look_takes, loss_of_speed, makes_room,
-    may_preempt, phase_began, phase_ended, victim_scan, vtime_elsewhere, waits_us,
+    Task, Tunables, Waiting, fastest_first, here_ns, is_counted, leaves_cache, longer_look, look_takes,
+    loss_of_speed, makes_room, may_preempt, phase_began, phase_ended, victim_scan, vtime_elsewhere, waits_us,
 };
 
 use self::alternation::Alternating;
 use self::crowd::Crowd;
 use crate::Ns;
+use crate::idle::Idle;
 use crate::kernel::{CpuIndex, Kernel, Place, QueueIndex, TaskIndex};
 use crate::mask::CpuMask;
 use crate::scheduler::{Enqueue, Scheduler};
@@ -45,6 +46,8 @@ struct TaskContext {
     phase: u32,
     /// Whether it is counted among the ready threads of its program.
     ready: bool,
+    /// Whether it woke up since it ran.
+    woke: bool,
     /// The better CPU that it leaves its own for, and whether that has to be taken.
     leaves_for: Option<(CpuIndex, bool)>,
     /// What it needs of a last-level cache, as counters tell.
@@ -85,6 +88,8 @@ pub struct Threadwise {
     queues: QueueIndex,
     /// CPUs whose queue may hold something.
     marked: CpuMask,
+    /// At most so many tasks wait in each CPU's queue, unless it is 0.
+    queued_most: Vec<u32>,
     cursors: Vec<usize>,
     /// How fast each CPU is, as far as it knows.
     capacities: Vec<u32>,
@@ -159,6 +164,7 @@ impl Threadwise {
             tasks: Vec::new(),
             queues: kernel.create_queues(nr),
             marked: CpuMask::none(nr),
+            queued_most: vec![0; nr],
             cursors: vec![0; nr],
             places,
             nr_faster,
@@ -358,6 +364,10 @@ impl Threadwise {
 
     fn loss(&self, kernel: &Kernel, task: TaskIndex, waited_ns: Ns) -> u32 {
         let state = &kernel.tasks[task];
+        // One that is never parallel does not compete by it.
+        if !is_counted(kernel.nr_threads[state.program], self.tun.serial_threshold) {
+            return 0;
+        }
         let waiting = Waiting {
             waited_ns,
             weight: state.weight,
@@ -402,7 +412,12 @@ impl Threadwise {
         self.crowd.add(found.class, ran_ns, waited_ns);
         let capacity = self.capacities[kernel.tasks[task].cpu];
         let weight = kernel.tasks[task].weight;
-        group.lose(loss_of_speed(found.class, ran_ns, capacity, weight));
+        if is_counted(
+            kernel.nr_threads[kernel.tasks[task].program],
+            self.tun.serial_threshold,
+        ) {
+            group.lose(loss_of_speed(found.class, ran_ns, capacity, weight));
+        }
         let context = &mut self.tasks[task];
         context.waited_ns = kernel.tasks[task].waited;
         // It may have been put back with another affinity, or sent back, and goes on waiting.
@@ -422,6 +437,16 @@ impl Threadwise {
     fn unmark_if_empty(&mut self, kernel: &Kernel, cpu: CpuIndex) {
         if self.nr_waiting(kernel, cpu) == 0 {
             self.marked.remove(cpu);
+        }
+    }
+
+    /// A CPU took the first of its own queue: the mark goes with the last.
+    fn took_own(&mut self, cpu: CpuIndex) {
+        if self.alternating.by == AlternateBy::Off && self.queued_most[cpu] > 0 {
+            self.queued_most[cpu] -= 1;
+            if self.queued_most[cpu] == 0 {
+                self.marked.remove(cpu);
+            }
         }
     }
 
@@ -506,7 +531,7 @@ impl Threadwise {
         let idle = if wakes || state.bound_to.is_some() {
             None
         } else {
-            kernel.claim_any_idle(index)
+            self.claim_near(kernel, index).ok()
         };
         if let Some(idle) = idle {
             kernel.insert_local(index, idle, self.free_slice(), false);
@@ -520,12 +545,47 @@ impl Threadwise {
         victim.is_some()
     }
 
-    fn kick_idle_for(kernel: &mut Kernel, task: TaskIndex) -> bool {
-        let idle = kernel.claim_any_idle(task);
-        if let Some(cpu) = idle {
-            kernel.kick(cpu);
+    /// Whether a waiting task goes to an idle CPU behind another last-level cache than that of its own.
+    fn leaves_cache(&self, kernel: &Kernel, task: TaskIndex) -> bool {
+        let state = &kernel.tasks[task];
+        let waits_ns = match state.place {
+            Place::Queue(_) => kernel.now - state.waits_since,
+            _ => 0,
+        };
+        leaves_cache(self.tasks[task].woke, waits_ns)
+    }
+
+    /// Claims an idle CPU for a task that lost its own or waits for it: first one behind the same last-level cache. Or says
+    /// whether there are idle ones, to which it does not go yet.
+    fn claim_near(&self, kernel: &mut Kernel, task: TaskIndex) -> Result<CpuIndex, bool> {
+        let llc = kernel.domains.llc_of(kernel.tasks[task].cpu);
+        let has_caches = kernel.domains.nr_llcs() > 1;
+        let near = has_caches.then(|| kernel.claim_in_llc(task, llc, Idle::claim_any_in));
+        if let Some(near) = near.flatten() {
+            return Ok(near);
         }
-        idle.is_some()
+        if has_caches && !self.leaves_cache(kernel, task) {
+            return Err(kernel.has_idle_for(task));
+        }
+        kernel.claim_any_idle(task).ok_or(false)
+    }
+
+    fn kick_idle_for(&mut self, kernel: &mut Kernel, task: TaskIndex) -> bool {
+        match self.claim_near(kernel, task) {
+            Ok(idle) => {
+                if kernel.domains.nr_llcs() > 1 {
+                    self.sent_to[idle] = Some(kernel.tasks[task].cpu);
+                }
+                kernel.kick(idle);
+                true
+            }
+            Err(later) => {
+                if later {
+                    self.look_when_it_leaves(kernel);
+                }
+                false
+            }
+        }
     }
 
     /// A task wakes up, and `select_cpu` was not asked. Whether there was a CPU for it.
@@ -560,18 +620,38 @@ impl Threadwise {
         found.is_some()
     }
 
-    fn dispatch_idle(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {
+    fn dispatch_idle(&mut self, kernel: &mut Kernel, cpu: CpuIndex, sent_to: Option<CpuIndex>) {
         if self.marked.has(cpu) {
             self.sort_for_senior(kernel, cpu);
             if kernel.move_to_local(cpu, self.queues + cpu) {
-                return;
+                return self.took_own(cpu);
             }
             self.unmark_if_empty(kernel, cpu);
         }
+        if !self.tasks_wait {
+            return;
+        }
         let has_caches = kernel.domains.nr_llcs() > 1;
-        if self.tasks_wait && !self.steal(kernel, cpu, !has_caches) && has_caches {
+        // Who waits there leaves its last-level cache.
+        let sent_to = sent_to.filter(|&queue| has_caches && queue != cpu);
+        if sent_to.is_some_and(|queue| kernel.move_to_local(cpu, self.queues + queue)) {
+            return;
+        }
+        if !self.steal(kernel, cpu, !has_caches) && has_caches {
             self.steal(kernel, cpu, true);
         }
+    }
+
+    /// Whether the first that waits in a queue leaves its last-level cache for this CPU, or may not run here.
+    fn lets_leave(&mut self, kernel: &mut Kernel, queue: CpuIndex, cpu: CpuIndex) -> bool {
+        let first = self
+            .first_of(kernel, queue)
+            .filter(|&first| kernel.may_run(first, cpu));
+        let answer = first.is_none_or(|first| self.leaves_cache(kernel, first));
+        if !answer {
+            self.look_when_it_leaves(kernel);
+        }
+        answer
     }
 
     /// Takes what waits elsewhere, behind the same last-level cache or anywhere. False if that is nothing.
@@ -580,8 +660,9 @@ impl Threadwise {
             let Some(from) = self.next_queued(kernel.cpus.len(), cpu) else {
                 return false;
             };
-            let is_near = anywhere || !kernel.domains.is_across(cpu, from);
-            if is_near && kernel.move_to_local(cpu, self.queues + from) {
+            let is_across = kernel.domains.is_across(cpu, from);
+            let takes = !is_across || (anywhere && self.lets_leave(kernel, from, cpu));
+            if takes && kernel.move_to_local(cpu, self.queues + from) {
                 return true;
             }
         }
@@ -636,7 +717,7 @@ impl Threadwise {
             return Ok(from);
         }
         if let Some(mine) = mine {
-            Self::kick_idle_for(kernel, mine);
+            self.kick_idle_for(kernel, mine);
         }
         Err(due_in.map(|(_, in_ns)| in_ns))
     }
@@ -749,6 +830,7 @@ impl Scheduler for Threadwise {
             return;
         }
         let task = self.charge(kernel, index, why.wakeup);
+        self.tasks[index].woke = why.wakeup;
         if let Some(slot) = slot {
             self.tasks[index].leaves_for = None;
             self.swaps_with[cpu] = None;
@@ -777,6 +859,7 @@ impl Scheduler for Threadwise {
         }
         let key = self.tun.key(&task);
         let slice = self.tun.slice_of(task.class, self.look_takes());
+        self.queued_most[cpu] = task.nr_waiting + 1;
         kernel.insert_queue(index, self.queues + cpu, slice, key);
         self.marked.add(cpu);
         let found_none = why.wakeup && direct;
@@ -787,7 +870,7 @@ impl Scheduler for Threadwise {
         };
         self.arm_rotation(kernel, key, &task, nr_threads);
         if !is_bound {
-            Self::kick_idle_for(kernel, index);
+            self.kick_idle_for(kernel, index);
         }
     }
 
@@ -796,7 +879,7 @@ impl Scheduler for Threadwise {
         let Some(prev) = running else {
             // What was called for is gone.
             self.called_to[cpu] = None;
-            self.dispatch_idle(kernel, cpu);
+            self.dispatch_idle(kernel, cpu, sent_to);
             if kernel.has_nothing(cpu) {
                 self.pull_from_slower(kernel, cpu);
             }
@@ -808,7 +891,7 @@ impl Scheduler for Threadwise {
         self.tasks[prev].leaves_for = None;
         let called_to = self.called_to[cpu].take();
         if self.held_as(kernel, prev).is_some() {
-            return self.dispatch_idle(kernel, cpu);
+            return self.dispatch_idle(kernel, cpu, sent_to);
         }
         if self.cpus_differ()
             && let Some(leaves_for) = self
@@ -820,7 +903,7 @@ impl Scheduler for Threadwise {
                 (better, true) => self.swaps_with[better] = Some(cpu),
                 (better, false) => kernel.kick(better),
             }
-            return self.dispatch_idle(kernel, cpu);
+            return self.dispatch_idle(kernel, cpu, sent_to);
         }
         let other = match sent_to {
             Some(queue) if queue != cpu => Some(queue),
@@ -829,7 +912,12 @@ impl Scheduler for Threadwise {
         self.sort_for_senior(kernel, cpu);
         let before = self.queue_before(kernel, prev, &mut task, cpu, other);
         self.follow_senior(kernel);
-        if before.is_ok_and(|from| kernel.move_to_local(cpu, self.queues + from)) {
+        if let Ok(from) = before
+            && kernel.move_to_local(cpu, self.queues + from)
+        {
+            if from == cpu {
+                self.took_own(cpu);
+            }
             return;
         }
         self.unmark_if_empty(kernel, cpu);
@@ -917,7 +1005,7 @@ impl Scheduler for Threadwise {
             return;
         };
         self.rotation.look_ns = look_takes(self.rotation.look_ns, kernel.hook_takes());
-        if !self.rotation.armed {
+        if !self.rotation.armed || kernel.now + in_ns < self.rotation.armed_until {
             let key = self
                 .rotation
                 .first

@@ -2,8 +2,8 @@
 //! The timer by which those who wait get their turn (`rotation.bpf.h`).
 
 use threadwise_policy::{
-    ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED, Task, follows_senior, is_before,
-    makes_room,
+    LEAVES_CACHE_NS, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED, Task, follows_senior,
+    is_before, makes_room,
 };
 
 use super::Threadwise;
@@ -47,6 +47,14 @@ impl Threadwise {
         let in_ns = self.shortest_step();
         if self.rotation.armed && kernel.now + in_ns < self.rotation.armed_until {
             self.start_rotation(kernel, self.rotation.armed_key, in_ns);
+        }
+    }
+
+    /// A task stays for a moment although CPUs are idle behind another last-level cache: the timer looks when that is over.
+    pub(super) fn look_when_it_leaves(&mut self, kernel: &mut Kernel) {
+        let rotation = &self.rotation;
+        if !rotation.armed || kernel.now + LEAVES_CACHE_NS < rotation.armed_until {
+            self.start_rotation(kernel, rotation.armed_key, LEAVES_CACHE_NS);
         }
     }
 
@@ -103,6 +111,19 @@ impl Threadwise {
         kernel.kick_preempt(cpu);
     }
 
+    /// Of those that wait behind the first of a queue, wakes an idle CPU for one that leaves its last-level cache by now: when it
+    /// was queued it did not.
+    fn kick_idle_behind_first(&mut self, kernel: &mut Kernel, queue: CpuIndex) -> bool {
+        if kernel.domains.nr_llcs() == 1 {
+            return false;
+        }
+        let mut behind = kernel
+            .queued(self.queues + queue, ROTATION_SORTED)
+            .into_iter()
+            .skip(1);
+        behind.any(|task| self.kick_idle_for(kernel, task))
+    }
+
     pub(super) fn look_at_queue(&mut self, kernel: &mut Kernel, queue: CpuIndex) {
         let Some(first) = self.first_of(kernel, queue) else {
             self.rotation.look.found(false);
@@ -111,7 +132,7 @@ impl Threadwise {
         self.rotation.look.found(true);
         let task = self.look_at_waiting(kernel, first, queue);
         self.tasks_wait = true;
-        if Self::kick_idle_for(kernel, first) {
+        if self.kick_idle_for(kernel, first) || self.kick_idle_behind_first(kernel, queue) {
             self.rotation.look.disturb();
             return;
         }
