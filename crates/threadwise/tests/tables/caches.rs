@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{kept, more};
+use super::{gain_of, kept, more};
 
 /// More work apart than together, in percent, or grouped than apart for programs that share memory; beside what the paper has.
 pub fn packages() -> String {
@@ -49,6 +49,18 @@ pub fn packages() -> String {
     format!(
         "| | paper | 4 MB | 16 MB | 4 MB, 3 GHz while the neighbour is idle |\n|---|---|---|---|---|\n{rows}"
     )
+}
+
+/// The same of a run in the lab, with intervals.
+pub fn lab_packages(result: &Value) -> String {
+    let row = |run: &Value| {
+        let name = run["run"][0].as_str().unwrap();
+        let done = run["schedulers"][0]["total"]["mean"].as_f64().unwrap() / 1000.0;
+        let [apart, grouped] = [1, 2].map(|scheduler| gain_of(&run["schedulers"][scheduler]));
+        format!("| {name} | {done:.1} | {apart} | {grouped} |\n")
+    };
+    let rows: String = result["runs"].as_array().unwrap().iter().map(row).collect();
+    format!("| two of | together: 1000 units/s | apart | grouped |\n|---|---|---|---|\n{rows}")
 }
 
 /// The run of programs that share memory.

@@ -229,6 +229,7 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
         ("same-phases", pairs::same_phases()),
         ("stages", programs::stages()),
         ("packages", caches::packages()),
+        ("lab-packages", caches::lab_packages(&measured("lab-packages"))),
         ("pairing", gains(&kept("pairing", ""))),
         ("alternation", gains(&kept("alternation", ""))),
         ("mechanisms", programs::mechanisms(&kept("mechanisms", ""))),
@@ -293,6 +294,12 @@ fn stored_runs_reach_what_is_aimed_at() {
     assert!(
         threads["run"][0] == "2 threads" && gain.as_f64().unwrap() >= 1.14,
         "{threads}"
+    );
+    let packages = measured("lab-packages");
+    let apart = |run: usize| packages["runs"][run]["schedulers"][1]["over_baseline"]["low"].as_f64();
+    assert!(
+        [0, 1, 2].iter().all(|&run| apart(run).unwrap() > 1.0),
+        "tasks that need half of a cache and more gain by two: {packages}"
     );
     let threads = measured("lab-hidden-smt");
     let gain = |run: usize, key: &str| {

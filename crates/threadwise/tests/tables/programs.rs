@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::{
-    compared, done_first, gain_cells, gain_of, kept, least, means, more, of_all, programs_of, table_of_gains,
-    together,
+    compared, done_first, gain_cells, gain_of, jitters, kept, least, mean_and_least, means, more, of_all,
+    programs_of, table_of_gains, together,
 };
 
 /// Each pair under the kernel's scheduler and ours, as it is and without its boosts.
@@ -165,17 +165,19 @@ pub fn real_pairs_in_all(result: &Value) -> String {
         };
         let compared = compared(result, scheduler);
         format!(
-            "| {name} | {compared} | {}, {} | {} | {} | {:.1} % |\n",
+            "| {name} | {compared} | {}, {} | {} | {} | {:.1} % | {} | {:.1} |\n",
             more(of_all(&over)),
             more(least(&over)),
             more(of_all(&over_kernel)),
             over.iter().filter(|&&ratio| ratio < 1.0).count(),
-            100.0 * of_all(&means(result, scheduler, "idle"))
+            100.0 * of_all(&means(result, scheduler, "idle")),
+            mean_and_least(&means(result, scheduler, "fairness")),
+            of_all(&jitters(result, scheduler))
         )
     };
     format!(
-        "| scheduler | gain | least | clearly more, less | over one after the other, least | and under the kernel's scheduler | pairs better one after the other | idle |\n\
-         |---|---|---|---|---|---|---|---|\n{}{}",
+        "| scheduler | gain | least | clearly more, less | over one after the other, least | and under the kernel's scheduler | pairs better one after the other | idle | fairness, least | jitter |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n{}{}",
         row(0, "kernel"),
         row(1, "threadwise")
     )
