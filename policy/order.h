@@ -90,9 +90,9 @@ static inline u64 tw_vtime_across(u64 vtime, const struct tw_tunables *tun)
 }
 
 /*
- * Whether a task that has waited for so long goes to an idle CPU behind another last-level cache: one that
- * woke up at once. One that lost its CPU waits for that for a moment, as a kernel thread has gone by then
- * mostly: who fills another cache for it takes milliseconds.
+ * Whether a task that has waited for so long goes to an idle CPU behind another last-level cache. One that
+ * woke up goes at once. One that lost its CPU waits for that for a moment: mostly a kernel thread took it,
+ * and has gone by then, and to fill another cache takes milliseconds.
  */
 static inline bool tw_leaves_cache(bool woke, u64 waits_ns)
 {

@@ -157,7 +157,7 @@ static inline u64 tw_vtime_advance(u64 vtime, const struct tw_run *run, u64 now,
 		vtime = tw_vtime_charge(vtime, run->before_ns, run->weight, run->capacity);
 	if (run->origin == TW_ORIGIN_WAKING)
 		vtime = tw_vtime_bound(vtime, run, now, class, true, tun);
-	/* A waking's bounds are the narrower ones. */
+	/* Then the others change nothing: a waking's are as narrow or narrower. */
 	if (run->origin == TW_ORIGIN_WAKING && !run->since_ns && class <= TW_CLASS_SERIAL)
 		return vtime;
 	vtime = tw_vtime_charge(vtime, run->since_ns, run->weight, run->capacity);

@@ -208,7 +208,8 @@ __noinline bool insert_first(struct task_struct *p __arg_trusted, struct cpu_ctx
 		insert_on(p, idle, false, enq_flags);
 		return true;
 	}
-	victim = find_victim(p, task, wakes, scx_bpf_task_cpu(p), now);
+	/* Where idle CPUs are too far away, so are those of others. */
+	victim = idle == TW_IDLE_LATER ? -1 : find_victim(p, task, wakes, scx_bpf_task_cpu(p), now);
 	if (victim < 0)
 		return false;
 	count(cctx, task->class == TW_CLASS_SERIAL ? TW_STAT_SERIAL_PREEMPTIONS : TW_STAT_SENIOR_PREEMPTIONS);
@@ -282,8 +283,10 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 
 	/* From another CPU, whose clock it would be. */
 	now = cpu == (s32)bpf_get_smp_processor_id() ? scx_bpf_now() : clock_now();
+	/* Who found an idle CPU and was sent back from there has not run since either. */
+	tctx->woke = wakes || !p->sched_info.last_arrival ||
+		     ((enq_flags & SCX_ENQ_REENQ) && (tctx->woke || p->nvcsw != tctx->nr_sleeps));
 	charge(p, tctx, wakes, now, &task);
-	tctx->woke = wakes || !p->sched_info.last_arrival;
 
 	if (task.class == TW_CLASS_KERNEL && fault != TW_FAULT_STALL && fault != TW_FAULT_DEMOTE) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, enq_flags | SCX_ENQ_PREEMPT);
@@ -443,9 +446,9 @@ static bool steal(struct cpu_ctx *cctx, s32 cpu, bool anywhere)
 }
 
 /*
- * A CPU took the first of its own queue. Tasks come there under this CPU's rq lock, as what waits here, and
- * nobody else adds any, but what was held comes back; others take some. So the mark goes when the last was
- * taken, and who is queued next need not ask the kernel how many wait, which takes 130 instructions.
+ * A CPU took the first of its own queue. Only enqueue() adds to that, under this CPU's rq lock, and
+ * release_held() where programs take turns; others only take. So queued_most is never too low, the mark goes
+ * with the last, and who is queued next need not ask the kernel how many wait, which takes 130 instructions.
  */
 static void took_own(struct cpu_ctx *cctx, s32 cpu)
 {
@@ -453,7 +456,8 @@ static void took_own(struct cpu_ctx *cctx, s32 cpu)
 		unmark(cpu);
 }
 
-/* A CPU has nothing to run: it takes what waits, its own first, and those of its cache before others. */
+/* A CPU has nothing to run: it takes what waits, its own first, then for whom it was woken, and those of its
+ * cache before others. */
 static bool dispatch_idle(struct cpu_ctx *cctx, s32 cpu, s32 sent_to)
 {
 	if (is_marked(cpu)) {
@@ -468,8 +472,9 @@ static bool dispatch_idle(struct cpu_ctx *cctx, s32 cpu, s32 sent_to)
 	}
 	if (!tasks_wait)
 		return false;
-	/* Who waits there leaves its last-level cache. */
+	/* Where it was woken for somebody that may be behind another cache. */
 	if (has_caches && sent_to >= 0 && sent_to != cpu &&
+	    (!is_across(cpu, sent_to) || lets_leave(sent_to, cpu)) &&
 	    scx_bpf_dsq_move_to_local(sent_to, SCX_ENQ_IMMED)) {
 		count(cctx, TW_STAT_STOLEN);
 		return true;

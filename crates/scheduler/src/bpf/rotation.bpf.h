@@ -201,16 +201,16 @@ static bool kick_idle_for(struct task_struct *p, u64 now)
 }
 
 /* Of those that wait behind the first of a queue, wakes an idle CPU for one that leaves its last-level cache
- * by now: when it was queued it did not. */
+ * by now: when it was queued it did not. That takes the first of them that may run there and leaves. */
 __noinline bool kick_idle_behind_first(s32 queue, u64 now)
 {
 	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
-	bool found = bpf_cpumask_empty(idle);
+	bool none = bpf_cpumask_empty(idle), found = false;
 	struct task_struct *p;
 	u32 nr = 0;
 
 	scx_bpf_put_idle_cpumask(idle);
-	if (found || nr_waiting_at(queue) < 2)
+	if (none || nr_waiting_at(queue) < 2)
 		return false;
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, queue, 0) {

@@ -466,31 +466,46 @@ static bool leaves_cache(struct task_struct *p, u64 now)
 /* There are idle CPUs, but none to which a task goes yet. */
 #define TW_IDLE_LATER (-2)
 
+/* Claims one of these idle CPUs for a task, behind the same last-level cache as `cpu`, or -1. */
+static s32 claim_among(const struct task_struct *p, s32 cpu, const struct cpumask *idle)
+{
+	u32 i;
+
+	bpf_for(i, 0, nr_cpus) {
+		s32 near = (cpu + i) % nr_cpus;
+
+		if (!is_across(cpu, near) && bpf_cpumask_test_cpu(near, idle) &&
+		    bpf_cpumask_test_cpu(near, p->cpus_ptr) && scx_bpf_test_and_clear_cpu_idle(near))
+			return near;
+	}
+	return -1;
+}
+
 /* Claims an idle CPU for a task that lost its own or waits for it, or -1 or TW_IDLE_LATER: first one behind
  * the same last-level cache. */
 __noinline s32 claim_near(struct task_struct *p __arg_trusted, s32 cpu, u64 now)
 {
-	const struct cpumask *idle;
+	const struct cpumask *mask;
 	s32 claimed = -1;
-	u32 i;
+	bool any;
 
 	bpf_rcu_read_lock();
-	bpf_for(i, 1, nr_cpus) {
-		s32 near = (cpu + i) % nr_cpus;
-
-		if (!is_across(cpu, near) && bpf_cpumask_test_cpu(near, p->cpus_ptr) &&
-		    scx_bpf_test_and_clear_cpu_idle(near)) {
-			claimed = near;
-			break;
+	mask = scx_bpf_get_idle_cpumask();
+	any = bpf_cpumask_intersects(mask, p->cpus_ptr);
+	scx_bpf_put_idle_cpumask(mask);
+	if (any) {
+		/* The idle CPUs of idle cores first, which without shared cores are all. */
+		mask = scx_bpf_get_idle_smtmask();
+		claimed = claim_among(p, cpu, mask);
+		scx_bpf_put_idle_cpumask(mask);
+		if (claimed < 0 && has_smt) {
+			mask = scx_bpf_get_idle_cpumask();
+			claimed = claim_among(p, cpu, mask);
+			scx_bpf_put_idle_cpumask(mask);
 		}
-	}
-	if (claimed < 0 && leaves_cache(p, now)) {
-		claimed = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-	} else if (claimed < 0) {
-		idle = scx_bpf_get_idle_cpumask();
-		if (bpf_cpumask_intersects(idle, p->cpus_ptr))
-			claimed = TW_IDLE_LATER;
-		scx_bpf_put_idle_cpumask(idle);
+		if (claimed < 0)
+			claimed =
+				leaves_cache(p, now) ? scx_bpf_pick_idle_cpu(p->cpus_ptr, 0) : TW_IDLE_LATER;
 	}
 	bpf_rcu_read_unlock();
 	return claimed;
@@ -726,14 +741,14 @@ static u64 tell_loss(const struct task_struct *p, struct task_ctx *tctx, struct 
 	u32 weight, loss;
 
 	tctx->waited_ns += waited_ns;
+	/* It may have been put back with another affinity, or sent back, and goes on waiting. */
+	if (waited_ns)
+		tctx->told_ns = 0;
 	/* One that is never parallel does not compete by it. */
 	if (!is_counted(p))
 		return waited_ns;
 	weight = weight_of(p, &tctx->in);
 	loss = loss_of(p, group, weight, waited_ns > told_ns ? waited_ns - told_ns : 0);
-	/* It may have been put back with another affinity, or sent back, and goes on waiting. */
-	if (waited_ns)
-		tctx->told_ns = 0;
 	if (nr_faster)
 		loss += tw_loss_of_speed(class, ran_ns, capacity_of(scx_bpf_task_cpu(p)), weight);
 	if (loss)

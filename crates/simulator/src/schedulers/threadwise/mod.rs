@@ -46,7 +46,7 @@ struct TaskContext {
     phase: u32,
     /// Whether it is counted among the ready threads of its program.
     ready: bool,
-    /// Whether it woke up since it ran.
+    /// Whether it is new, or woke up since it ran.
     woke: bool,
     /// The better CPU that it leaves its own for, and whether that has to be taken.
     leaves_for: Option<(CpuIndex, bool)>,
@@ -528,14 +528,16 @@ impl Threadwise {
     /// Sends a task that goes before others to an idle CPU or to that of another task; false if there is none for it.
     fn insert_first(&self, kernel: &mut Kernel, index: TaskIndex, task: &Task, wakes: bool) -> bool {
         let state = &kernel.tasks[index];
-        let idle = if wakes || state.bound_to.is_some() {
-            None
-        } else {
-            self.claim_near(kernel, index).ok()
-        };
-        if let Some(idle) = idle {
-            kernel.insert_local(index, idle, self.free_slice(), false);
-            return true;
+        if !wakes && state.bound_to.is_none() {
+            match self.claim_near(kernel, index) {
+                Ok(idle) => {
+                    kernel.insert_local(index, idle, self.free_slice(), false);
+                    return true;
+                }
+                // Where idle CPUs are too far away, so are those of others.
+                Err(true) => return false,
+                Err(false) => {}
+            }
         }
         let victim = self.find_victim(kernel, index, task, wakes);
         if let Some(victim) = victim {
@@ -632,10 +634,12 @@ impl Threadwise {
             return;
         }
         let has_caches = kernel.domains.nr_llcs() > 1;
-        // Who waits there leaves its last-level cache.
-        let sent_to = sent_to.filter(|&queue| has_caches && queue != cpu);
-        if sent_to.is_some_and(|queue| kernel.move_to_local(cpu, self.queues + queue)) {
-            return;
+        // Where it was woken for somebody that may be behind another cache.
+        if let Some(queue) = sent_to.filter(|&queue| has_caches && queue != cpu) {
+            let leaves = !kernel.domains.is_across(cpu, queue) || self.lets_leave(kernel, queue, cpu);
+            if leaves && kernel.move_to_local(cpu, self.queues + queue) {
+                return;
+            }
         }
         if !self.steal(kernel, cpu, !has_caches) && has_caches {
             self.steal(kernel, cpu, true);
@@ -829,8 +833,11 @@ impl Scheduler for Threadwise {
         if why.wakeup && !why.selected && slot.is_none() && self.enqueue_unselected(kernel, index, cpu) {
             return;
         }
+        // Who found an idle CPU and was sent back from there has not run since either.
+        let context = &mut self.tasks[index];
+        let slept = kernel.tasks[index].nr_sleeps != context.nr_sleeps;
+        context.woke = why.wakeup || (why.sent_back && (context.woke || slept));
         let task = self.charge(kernel, index, why.wakeup);
-        self.tasks[index].woke = why.wakeup;
         if let Some(slot) = slot {
             self.tasks[index].leaves_for = None;
             self.swaps_with[cpu] = None;
