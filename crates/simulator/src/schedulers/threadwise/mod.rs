@@ -362,10 +362,15 @@ impl Threadwise {
         found
     }
 
+    /// Whether a program has threads enough to be parallel (`tw_is_counted()`).
+    fn is_counted(&self, kernel: &Kernel, program: usize) -> bool {
+        is_counted(kernel.nr_threads[program], self.tun.serial_threshold)
+    }
+
     fn loss(&self, kernel: &Kernel, task: TaskIndex, waited_ns: Ns) -> u32 {
         let state = &kernel.tasks[task];
         // One that is never parallel does not compete by it.
-        if !is_counted(kernel.nr_threads[state.program], self.tun.serial_threshold) {
+        if !self.is_counted(kernel, state.program) {
             return 0;
         }
         let waiting = Waiting {
@@ -412,10 +417,7 @@ impl Threadwise {
         self.crowd.add(found.class, ran_ns, waited_ns);
         let capacity = self.capacities[kernel.tasks[task].cpu];
         let weight = kernel.tasks[task].weight;
-        if is_counted(
-            kernel.nr_threads[kernel.tasks[task].program],
-            self.tun.serial_threshold,
-        ) {
+        if self.is_counted(kernel, kernel.tasks[task].program) {
             group.lose(loss_of_speed(found.class, ran_ns, capacity, weight));
         }
         let context = &mut self.tasks[task];

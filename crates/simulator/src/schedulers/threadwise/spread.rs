@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Idle CPUs by what they share with those that are busy, where a mode was asked for (`spread.bpf.h`).
 
-use threadwise_policy::{Group, Mode, Spot, founds_home, is_counted, keeps_home};
+use threadwise_policy::{Group, Mode, Spot, founds_home, keeps_home};
 
 use super::{IDLE_SCAN, Threadwise};
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
@@ -38,7 +38,7 @@ impl Threadwise {
     /// How many threads of the program are counted as ready: none of one that has too few to be ever parallel
     /// (`tw_is_counted()`).
     pub(super) fn nr_ready_of(&self, kernel: &Kernel, program: usize) -> u32 {
-        if is_counted(kernel.nr_threads[program], self.tun.serial_threshold) {
+        if self.is_counted(kernel, program) {
             self.groups[program].nr_ready()
         } else {
             0
