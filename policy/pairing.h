@@ -26,22 +26,6 @@
  * caches. */
 #define TW_PAIRING_PART 8
 
-/* How often the task of a CPU is looked at for that. */
-#define TW_PAIRING_EVERY_NS (32ULL * 1000 * 1000)
-
-/* No two exchanges of a machine follow each other sooner: the second would go by sums that the first changes.
- */
-#define TW_PAIRING_GAP_NS (10ULL * 1000 * 1000)
-
-/* How long a task rests that changed places once, in so long without an exchange. */
-#define TW_PAIRING_REST_NS (64ULL * 1000 * 1000)
-
-/* Each further exchange doubles that, up to so many times: 16 s. */
-#define TW_PAIRING_DOUBLINGS 8
-
-/* A while without an exchange, after which a rest is half as long again: the longest one. */
-#define TW_PAIRING_QUIET_NS (TW_PAIRING_REST_NS << TW_PAIRING_DOUBLINGS)
-
 /* What a counter read, and for how long it was to count and did (struct bpf_perf_event_value). */
 struct tw_reading {
 	u64 counter;
@@ -105,36 +89,6 @@ static inline u32 tw_need_of_resident(u64 resident_bytes, u64 cache_bytes, u32 n
 	part = tw_least(resident_bytes, cache_bytes) / (nr_ready ? nr_ready : 1);
 	/* In pages, because a cache may be large. */
 	return (u32)((part >> 12) * TW_NEED_ONE / ((cache_bytes >> 12) ? cache_bytes >> 12 : 1));
-}
-
-/* When a task changed places last, and how often of late. All zero: never. */
-struct tw_rest {
-	u64 since_ns;
-	u32 nr;
-};
-
-/*
- * Whether a task may change places again. Misses depend on the neighbour: of three tasks that need a cache
- * each, on two caches, the one that is alone seems to need nothing, and counters ask for an exchange after
- * each one. So who keeps changing places rests twice as long after each: in a while T that is log2(T)
- * exchanges, and with an exchange for each TW_PAIRING_QUIET_NS no more than TW_PAIRING_DOUBLINGS + 1 more,
- * whatever counters say.
- */
-static inline bool tw_may_change(const struct tw_rest *rest, u64 now_ns)
-{
-	/* Another CPU's clock may be behind. */
-	return !rest->nr || (s64)(now_ns - rest->since_ns) >= (s64)(TW_PAIRING_REST_NS << (rest->nr - 1));
-}
-
-/* A task changes places. */
-static inline void tw_note_change(struct tw_rest *rest, u64 now_ns)
-{
-	s64 age_ns = (s64)(now_ns - rest->since_ns);
-	u64 nr_quiet = age_ns > 0 ? (u64)age_ns / TW_PAIRING_QUIET_NS : 0;
-	u32 nr = rest->nr - (u32)tw_least(nr_quiet, rest->nr);
-
-	rest->nr = (u32)tw_least(nr + 1, TW_PAIRING_DOUBLINGS + 1);
-	rest->since_ns = now_ns;
 }
 
 /* Two tasks that run behind different caches, and what all tasks behind these need, both included. */

@@ -2,8 +2,7 @@
 /*
  * Over the packages, or into one of them? multicore-scheduling, "power vs. performance": tasks that share a
  * package share its cache, its memory bandwidth and its power budget, so for performance they are spread; a
- * package that nobody uses may sleep, so for power they are packed. Threads of one program share data, and
- * stay in one last-level cache while they fit.
+ * package that nobody uses may sleep, so for power they are packed.
  */
 #ifndef TW_SPREAD_H
 #define TW_SPREAD_H
@@ -25,7 +24,7 @@ enum tw_mode {
 /* An idle CPU as a task sees it, and what it shares. */
 struct tw_spot {
 	struct tw_seat seat;
-	/* The task's program is in this last-level cache, and fits into it. */
+	/* The task's program is at home in this last-level cache, and fits into it (home.h). */
 	bool home;
 	/* CPUs that are not idle. */
 	u32 nr_busy_package;
@@ -35,22 +34,6 @@ struct tw_spot {
 static inline u32 tw_at_most(u32 nr, u32 most)
 {
 	return nr < most ? nr : most;
-}
-
-/*
- * Whether a program with so many ready threads is kept in the last-level cache with so many cores in which it
- * is at home: while they fit. One that has no other thread ready goes wherever there is room.
- */
-static inline bool tw_keeps_home(u32 nr_ready, u32 nr_cores)
-{
-	return nr_ready > 1 && nr_ready <= nr_cores;
-}
-
-/* Whether the last-level cache to which a thread goes becomes its program's home, of which so many are ready
- * beside it. */
-static inline bool tw_founds_home(u32 nr_others)
-{
-	return !nr_others;
 }
 
 /*

@@ -7,17 +7,21 @@
 
 pub mod alternation;
 mod cgroup;
+mod exchange;
+mod home;
 mod look;
 mod options;
 mod pairing;
 
 pub use alternation::{AlternateBy, Alternation};
 pub use cgroup::{Cgroup, cgroup_ready_ns};
+pub use exchange::{Rest, exchange_every_ns, exchange_gap_ns};
+pub use home::{Llc, Stay, founds_home, keeps_home};
 pub use look::{
     LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED,
 };
 pub use options::TunableOptions;
-pub use pairing::{Counts, Need, Pair, PairingBy, Reading, Rest, pairing_every_ns, pairing_gap_ns};
+pub use pairing::{Counts, Need, Pair, PairingBy, Reading};
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -58,8 +62,6 @@ mod ffi {
         pub safe fn tw_native_seat_rank(seat: &Seat) -> u32;
         pub safe fn tw_native_spot_rank(spot: &Spot, mode: u32) -> u32;
         pub safe fn tw_native_leaves_spot(own_rank: u32, rank: u32) -> u32;
-        pub safe fn tw_native_keeps_home(ready: u32, cores: u32) -> u32;
-        pub safe fn tw_native_founds_home(others: u32) -> u32;
         pub safe fn tw_native_leaves_seat_for(class: u32, shared: u32, beside_serial: u32) -> u32;
         pub safe fn tw_native_class_of(
             ready: u32,
@@ -420,7 +422,7 @@ pub enum Mode {
 pub struct Spot {
     /// The CPU itself.
     pub seat: Seat,
-    /// Whether the task's program is in this last-level cache, and fits into it.
+    /// Whether the task's program is at home in this last-level cache, and fits into it.
     pub home: bool,
     /// CPUs of its package that are not idle.
     pub nr_busy_package: u32,
@@ -439,16 +441,6 @@ impl Spot {
         let rank = |spot| ffi::tw_native_spot_rank(spot, mode as u32);
         ffi::tw_native_leaves_spot(rank(self), rank(other)) != 0
     }
-}
-
-/// Whether a program with so many ready threads is kept in the last-level cache with so many cores in which it is at home.
-pub fn keeps_home(nr_ready: u32, nr_cores: u32) -> bool {
-    ffi::tw_native_keeps_home(nr_ready, nr_cores) != 0
-}
-
-/// Whether the last-level cache to which a thread goes becomes its program's home, of which so many are ready beside it.
-pub fn founds_home(nr_others: u32) -> bool {
-    ffi::tw_native_founds_home(nr_others) != 0
 }
 
 impl Class {

@@ -3,6 +3,8 @@
 #include "../../../policy/alternation.h"
 #include "../../../policy/cgroup.h"
 #include "../../../policy/clock.h"
+#include "../../../policy/exchange.h"
+#include "../../../policy/home.h"
 #include "../../../policy/look.h"
 #include "../../../policy/pairing.h"
 #include "../../../policy/preempt.h"
@@ -26,10 +28,12 @@ _Static_assert(sizeof(struct tw_task) == 32, "crates/policy/src/lib.rs has the s
 _Static_assert(sizeof(struct tw_run) == 48, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_seat) == 5, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_spot) == 16, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_llc) == 8 && sizeof(struct tw_stay) == 8,
+	       "crates/policy/src/home.rs has the same layout");
 _Static_assert(sizeof(struct tw_need) == 24, "crates/policy/src/pairing.rs has the same layout");
 _Static_assert(sizeof(struct tw_pair) == 24, "crates/policy/src/pairing.rs has the same layout");
 _Static_assert(sizeof(struct tw_reading) == 24, "crates/policy/src/pairing.rs has the same layout");
-_Static_assert(sizeof(struct tw_rest) == 16, "crates/policy/src/pairing.rs has the same layout");
+_Static_assert(sizeof(struct tw_rest) == 16, "crates/policy/src/exchange.rs has the same layout");
 _Static_assert(sizeof(struct tw_work) == 56, "crates/policy/src/alternation.rs has the same layout");
 _Static_assert(sizeof(struct tw_alternation_look) == 72,
 	       "crates/policy/src/alternation.rs has the same layout");
@@ -160,6 +164,16 @@ u32 tw_native_founds_home(u32 nr_others)
 	return tw_founds_home(nr_others);
 }
 
+u32 tw_native_moves_home(const struct tw_llc *home, const struct tw_llc *here, u32 nr_ready)
+{
+	return tw_moves_home(home, here, nr_ready);
+}
+
+u32 tw_native_home_gain(const struct tw_stay *own, const struct tw_stay *other)
+{
+	return tw_home_gain(own, other);
+}
+
 void tw_native_note_counts(struct tw_need *need, const struct tw_counts *counts)
 {
 	tw_note_counts(need, counts);
@@ -190,14 +204,14 @@ void tw_native_note_change(struct tw_rest *rest, u64 now_ns)
 	tw_note_change(rest, now_ns);
 }
 
-u64 tw_native_pairing_every_ns(void)
+u64 tw_native_exchange_every_ns(void)
 {
-	return TW_PAIRING_EVERY_NS;
+	return TW_EXCHANGE_EVERY_NS;
 }
 
-u64 tw_native_pairing_gap_ns(void)
+u64 tw_native_exchange_gap_ns(void)
 {
-	return TW_PAIRING_GAP_NS;
+	return TW_EXCHANGE_GAP_NS;
 }
 
 void tw_native_alternate(struct tw_alternation *alt, const struct tw_alternation_look *look)

@@ -2,17 +2,13 @@
 //! Who runs beside whom behind a last-level cache (`policy/pairing.h`).
 
 mod ffi {
-    use super::{Counts, Need, Pair, Reading, Rest};
+    use super::{Counts, Need, Pair, Reading};
 
     unsafe extern "C" {
         pub safe fn tw_native_note_counts(need: &mut Need, counts: &Counts);
         pub safe fn tw_native_need_of_resident(resident_bytes: u64, cache_bytes: u64, nr_ready: u32) -> u32;
         pub safe fn tw_native_pairing_gain(pair: &Pair) -> u64;
         pub safe fn tw_native_is_whole(last: &Reading, now: &Reading) -> u32;
-        pub safe fn tw_native_may_change(rest: &Rest, now_ns: u64) -> u32;
-        pub safe fn tw_native_note_change(rest: &mut Rest, now_ns: u64);
-        pub safe fn tw_native_pairing_every_ns() -> u64;
-        pub safe fn tw_native_pairing_gap_ns() -> u64;
     }
 }
 
@@ -91,26 +87,6 @@ impl Reading {
     }
 }
 
-/// When a task changed places last, and how often of late (`struct tw_rest`).
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub struct Rest {
-    since_ns: u64,
-    nr: u32,
-}
-
-impl Rest {
-    /// Whether it may change places again.
-    pub fn may_change(&self, now_ns: u64) -> bool {
-        ffi::tw_native_may_change(self, now_ns) != 0
-    }
-
-    /// It does.
-    pub fn note_change(&mut self, now_ns: u64) {
-        ffi::tw_native_note_change(self, now_ns);
-    }
-}
-
 /// Two tasks that run behind different caches (`struct tw_pair`).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -130,14 +106,4 @@ impl Pair {
     pub fn gain(&self) -> u64 {
         ffi::tw_native_pairing_gain(self)
     }
-}
-
-/// How often the task of a CPU is looked at for an exchange, in nanoseconds.
-pub fn pairing_every_ns() -> u64 {
-    ffi::tw_native_pairing_every_ns()
-}
-
-/// The least time between two exchanges of a machine, in nanoseconds.
-pub fn pairing_gap_ns() -> u64 {
-    ffi::tw_native_pairing_gap_ns()
 }

@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 use proptest::prelude::*;
 use threadwise_policy::{
     BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Choice, Class, Group, Mode, Origin, Place, Run, Seat, Spot,
-    Task, Tunables, Waiting, boost_left, clock_ahead, follows_senior, founds_home, here_ns, is_counted,
-    is_faster, keeps_home, longer_look, look_takes, loss_of_speed, makes_room, phase_began, phase_ended,
-    serial_ready, serial_ready_ns, vtime_charge, vtime_elsewhere, vtime_most, waits_us, worth,
+    Task, Tunables, Waiting, boost_left, clock_ahead, follows_senior, here_ns, is_counted, is_faster,
+    keeps_home, longer_look, look_takes, loss_of_speed, makes_room, phase_began, phase_ended, serial_ready,
+    serial_ready_ns, vtime_charge, vtime_elsewhere, vtime_most, waits_us, worth,
 };
 
 const MS: u64 = 1_000_000;
@@ -281,13 +281,6 @@ fn fill(mode: Mode, nr: usize, one_program: bool) -> Vec<usize> {
         taken.push(best.expect("there are 16 CPUs"));
     }
     taken
-}
-
-#[test]
-fn a_program_is_kept_in_its_cache_while_it_fits_and_finds_one_anew_when_alone() {
-    let kept: Vec<u32> = (0..8).filter(|&nr_ready| keeps_home(nr_ready, 4)).collect();
-    assert_eq!(kept, [2, 3, 4]);
-    assert!(founds_home(0) && !founds_home(1));
 }
 
 #[test]

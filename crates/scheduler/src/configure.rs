@@ -155,6 +155,7 @@ fn tell_machine(
     rodata.has_mode = options.mode != Mode::Near;
     rodata.tells_programs = options.programs.is_some();
     rodata.has_caches = Domains::tells_caches(machine);
+    rodata.has_homes = rodata.has_mode && rodata.has_caches;
     if rodata.has_mode || rodata.tells_programs || rodata.has_caches {
         let domains = Domains::of(machine)?;
         rodata.llc_of.copy_from_slice(&domains.llc);

@@ -143,7 +143,7 @@ pub enum Fault {
     OldClock,
     /// That a task has been waiting for long counts for nothing
     Patient,
-    /// A fast CPU with nothing to do does not ask for what runs on a slower one
+    /// No CPU asks another for its task: a fast one with nothing to do, or for an exchange
     Aloof,
     /// Statistics of programs that ended are kept
     Hoard,

@@ -315,7 +315,7 @@ impl<'a> Scheduler<'a> {
             rebalanced: sum(bpf_intf::tw_stat_TW_STAT_REBALANCED),
             kept: sum(bpf_intf::tw_stat_TW_STAT_KEPT),
             handovers: sum(bpf_intf::tw_stat_TW_STAT_HANDOVERS),
-            paired: sum(bpf_intf::tw_stat_TW_STAT_PAIRED),
+            exchanged: sum(bpf_intf::tw_stat_TW_STAT_EXCHANGED),
             trials: sum(bpf_intf::tw_stat_TW_STAT_TRIALS),
             alternated: sum(bpf_intf::tw_stat_TW_STAT_ALTERNATED),
             moved_up: sum(bpf_intf::tw_stat_TW_STAT_MOVED_UP),

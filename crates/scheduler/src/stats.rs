@@ -65,8 +65,10 @@ pub struct Metrics {
     #[stat(desc = "Times that a parallel program became the senior one")]
     pub handovers: u64,
     /// Times that tasks behind different last-level caches were asked to change places.
-    #[stat(desc = "Pairs of tasks asked to change places, to even out what last-level caches have to hold")]
-    pub paired: u64,
+    #[stat(
+        desc = "Pairs of tasks asked to change places, to come home or to even out what last-level caches have to hold"
+    )]
+    pub exchanged: u64,
     /// Trials of whether programs get more done one after the other.
     #[stat(
         desc = "Trials of whether programs get more done one after the other, or beginnings of that by resident sets"
@@ -100,7 +102,7 @@ impl Metrics {
     fn format_text<W: Write>(&self, w: &mut W) -> Result<()> {
         writeln!(
             w,
-            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} kept {:6} moved up {:5} handovers {:4} paired {:3} | trials {:3} alternated {:3}",
+            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} kept {:6} moved up {:5} handovers {:4} exchanged {:3} | trials {:3} alternated {:3}",
             self.ready,
             self.parallel_programs,
             self.queued,
@@ -112,7 +114,7 @@ impl Metrics {
             self.kept,
             self.moved_up,
             self.handovers,
-            self.paired,
+            self.exchanged,
             self.trials,
             self.alternated
         )?;
@@ -139,7 +141,7 @@ impl Metrics {
             kept: self.kept - earlier.kept,
             moved_up: self.moved_up - earlier.moved_up,
             handovers: self.handovers - earlier.handovers,
-            paired: self.paired - earlier.paired,
+            exchanged: self.exchanged - earlier.exchanged,
             trials: self.trials - earlier.trials,
             alternated: self.alternated - earlier.alternated,
             ready: self.ready,

@@ -44,6 +44,25 @@ impl Program for Burn {
     }
 }
 
+/// Two threads that compute, the second 12 ms after the first.
+struct Joined {
+    asked: [bool; 2],
+}
+
+impl Program for Joined {
+    fn nr_threads(&self) -> usize {
+        2
+    }
+
+    fn next(&mut self, thread: usize, _now: Ns) -> Step {
+        if std::mem::replace(&mut self.asked[thread], true) || thread == 0 {
+            Step::Compute(100 * SECOND)
+        } else {
+            Step::Sleep(12 * MS)
+        }
+    }
+}
+
 fn machine(spec: &str) -> Machine {
     Machine::load(spec).unwrap()
 }
@@ -459,6 +478,56 @@ fn tasks_of_which_none_fits_beside_another_come_to_rest() {
     for order in [[3072, 3072, 0, 3072], [3072, 0, 3072, 3072]] {
         let (_, nr_moves) = paired(PairingBy::Counters, &order, 0);
         assert!(nr_moves <= 12, "{order:?}: {nr_moves} moves in two seconds");
+    }
+}
+
+/// Two programs of two threads each on two caches of two cores: the first threads of both begin behind one cache, as the other
+/// is taken for a moment. The packages of each program's threads in the end, and how often a thread changed its own after the
+/// first half second.
+fn begun_behind_one_cache(mode: Mode) -> (Vec<Vec<usize>>, usize) {
+    let mut world = World::new(&machine("two-duals"), Costs::of_lab(1000), |kernel| {
+        let tunables = Tunables {
+            serial_threshold: 1,
+            ..Tunables::default()
+        };
+        Threadwise::new(kernel, tunables).with_mode(mode)
+    });
+    world.record();
+    world.check(Checker {
+        idle_bound: 5 * MS,
+        wait_bound: SECOND,
+    });
+    for cpu in [2, 3] {
+        let burn = Burn {
+            ns: 10 * MS,
+            memory: Memory::default(),
+            begun: false,
+        };
+        world.start(Box::new(burn), 100, Some(cpu));
+    }
+    for _ in 0..2 {
+        world.start(Box::new(Joined { asked: [false; 2] }), 100, None);
+    }
+    world.run_until(SECOND).unwrap();
+    let timeline = world.into_timeline();
+    let (mut packages, mut nr_moves) = (vec![vec![0; 2]; 4], 0);
+    for run in timeline.runs() {
+        let program = timeline.program_of(run.task);
+        let last = std::mem::replace(&mut packages[program][run.task % 2], run.cpu / 2);
+        nr_moves += usize::from(run.from > SECOND / 2 && last != run.cpu / 2);
+    }
+    (packages.split_off(2), nr_moves)
+}
+
+#[test]
+fn programs_that_began_behind_one_cache_have_one_each_soon() {
+    let together = |packages: &[Vec<usize>]| packages.iter().all(|threads| threads[0] == threads[1]);
+    let (packages, _) = begun_behind_one_cache(Mode::Near);
+    assert!(!together(&packages), "who knows no homes: {packages:?}");
+    for mode in [Mode::Performance, Mode::Powersave] {
+        let (packages, nr_moves) = begun_behind_one_cache(mode);
+        assert!(together(&packages), "{mode:?}: {packages:?}");
+        assert_eq!(nr_moves, 0, "{mode:?}: they stay");
     }
 }
 

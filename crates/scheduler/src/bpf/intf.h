@@ -33,7 +33,7 @@ enum tw_stat {
 	TW_STAT_KEPT,
 	TW_STAT_MOVED_UP,
 	TW_STAT_HANDOVERS,
-	TW_STAT_PAIRED,
+	TW_STAT_EXCHANGED,
 	TW_STAT_TRIALS,
 	TW_STAT_ALTERNATED,
 	TW_NR_STATS,
@@ -119,7 +119,7 @@ enum tw_fault {
 	TW_FAULT_OLD_CLOCK,
 	/* That a task has been waiting for long counts for nothing. */
 	TW_FAULT_PATIENT,
-	/* A fast CPU that has nothing to do does not ask for what runs on a slower one. */
+	/* No CPU that has nothing to do asks for what runs on a slower one, and none for an exchange. */
 	TW_FAULT_ALOOF,
 };
 

@@ -17,6 +17,8 @@
 #include "intf.h"
 #include "../../../../policy/alternation.h"
 #include "../../../../policy/clock.h"
+#include "../../../../policy/exchange.h"
+#include "../../../../policy/home.h"
 #include "../../../../policy/look.h"
 #include "../../../../policy/seniority.h"
 #include "../../../../policy/pairing.h"
@@ -28,8 +30,10 @@
 #include "rotation.bpf.h"
 #include "smt.bpf.h"
 #include "speed.bpf.h"
+#include "home.bpf.h"
 #include "spread.bpf.h"
 #include "pairing.bpf.h"
+#include "exchange.bpf.h"
 #include "alternation.bpf.h"
 #include "migrations.bpf.h"
 
@@ -302,7 +306,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	/* One that was sent back from a local queue would be sent to the same CPU again. */
 	direct = !(enq_flags & SCX_ENQ_REENQ) && fault != TW_FAULT_STALL;
-	if ((nr_faster || pairing) && swap(p, cctx, &slower) && direct && !wakes) {
+	if ((nr_faster || has_homes) && swap(p, cctx, &slower) && direct && !wakes) {
 		insert_on(p, slower, false, enq_flags);
 		return;
 	}
@@ -563,7 +567,7 @@ static __always_inline bool prev_leaves(struct cpu_ctx *cctx, s32 cpu, struct ta
 	if (nr_faster)
 		give_turn(cpu, prev, &task);
 	else
-		pair(cctx, cpu, prev);
+		exchange(cctx, cpu, prev);
 	if (began)
 		note_look(&cpu_look_takes_ns, began);
 	return false;

@@ -4,29 +4,22 @@
 #define TW_SPREAD_BPF_H
 
 #include "state.bpf.h"
+#include "home.bpf.h"
 #include "smt.bpf.h"
 
 /* The mode as it is now. */
 u32 mode;
 
-/* The package of each CPU, and how many cores each last-level cache has. */
+/* The package of each CPU. */
 const volatile u8 package_of[TW_MAX_CPUS];
-const volatile u16 llc_cores[TW_DOMAINS];
-
-/* The last-level cache of each program, plus one: that of the first thread of it that was ready. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u8);
-} homes SEC(".maps");
 
 /* How many CPUs are busy, in each last-level cache and each package, and the best of the idle ones. */
 struct tally {
 	u32 llc[TW_DOMAINS];
 	u32 package[TW_DOMAINS];
-	/* What the tasks behind a cache need of it (pairing.bpf.h). */
+	/* What the tasks behind a cache need of it, and how many are at home there (exchange.bpf.h). */
 	u64 need[TW_DOMAINS];
+	u32 at_home[TW_DOMAINS];
 	/*
 	 * No variables, because the verifier would follow the least rank through the loop, one less each time
 	 * round.
@@ -106,30 +99,6 @@ static void find_spot(const struct task_struct *p, s32 prev, u32 home, const str
 		tally->best_rank = rank;
 	}
 	scx_bpf_put_cpumask(online);
-}
-
-/* The last-level cache in which the task's program is kept with so many ready threads, plus one; or 0. */
-static u32 home_of(const u8 *known, u32 nr_ready)
-{
-	u32 home = *known;
-
-	return home && tw_keeps_home(nr_ready, llc_cores[(home - 1) & (TW_DOMAINS - 1)]) ? home : 0;
-}
-
-/* Where a task's program is at home, or those that share memory with it; and how many of their threads are
- * ready. */
-static u8 *find_home(struct task_struct *p, u32 *nr_ready)
-{
-	struct task_ctx *tctx = nr_shares ? bpf_task_storage_get(&task_ctxs, p, 0, 0) : NULL;
-	struct share *share = tctx ? share_at(tctx->shared.in) : NULL;
-	u32 tgid = p->tgid;
-
-	if (share) {
-		*nr_ready = tw_read(&share->nr_ready);
-		return &share->home;
-	}
-	*nr_ready = nr_ready_of(tgid);
-	return bpf_map_lookup_elem(&homes, &tgid);
 }
 
 /* An idle CPU as the mode wants it for a task that wakes up, claimed, or -1. */

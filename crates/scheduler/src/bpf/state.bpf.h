@@ -23,6 +23,8 @@ const volatile u32 nr_cpus = 1;
 const volatile bool has_smt = false;
 /* Whether packages are spread over or filled (spread.bpf.h). */
 const volatile bool has_mode = false;
+/* Whether programs are at home behind one of several last-level caches (home.bpf.h). */
+const volatile bool has_homes = false;
 /* By what programs run one after the other, if they do (alternation.bpf.h). */
 const volatile u32 alternate = TW_ALTERNATE_OFF;
 /* Whether only tasks that ask for SCHED_EXT are ours. */
@@ -130,8 +132,8 @@ struct cpu_ctx {
 	u32 sent_to;
 	/* Up to which hand-over of seniority its queue was put in order (rotation.bpf.h). */
 	u32 sorted_for;
-	/* When its task was last looked at for an exchange with that of another cache. */
-	u64 paired_at;
+	/* When its task was last looked at for an exchange with that of another cache (exchange.bpf.h). */
+	u64 looked_at;
 	/* When an idle core was last looked for in vain that the kernel may have lost (smt.bpf.h). */
 	u64 no_core_at;
 	/* For how long serial tasks were ready that were charged here (crowd.bpf.h). */

@@ -18,6 +18,7 @@ mod decisions;
 mod drift;
 mod explain;
 mod fairness;
+mod homes;
 mod interactive;
 mod laboratory;
 #[path = "../../../../tests/notes.rs"]
@@ -27,7 +28,6 @@ mod placement;
 mod places;
 mod programs;
 mod servers;
-mod share;
 mod soak;
 
 use std::collections::BTreeMap;

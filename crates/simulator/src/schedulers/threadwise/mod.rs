@@ -6,6 +6,8 @@
 
 mod alternation;
 mod crowd;
+mod exchange;
+mod home;
 mod pairing;
 mod rotation;
 mod smt;
@@ -123,8 +125,8 @@ pub struct Threadwise {
     /// What tells how much of a last-level cache tasks need.
     pairing: PairingBy,
     /// When each CPU's task was last looked at for an exchange with that of another cache, and when there was one.
-    paired_at: Vec<Option<Ns>>,
-    last_pairing: Option<Ns>,
+    looked_at: Vec<Option<Ns>>,
+    exchanged_at: Option<Ns>,
     alternating: Alternating,
     vtime_now: u64,
     tasks_wait: bool,
@@ -183,8 +185,8 @@ impl Threadwise {
             homes: Vec::new(),
             shares: Vec::new(),
             pairing: PairingBy::Auto,
-            paired_at: vec![None; nr],
-            last_pairing: None,
+            looked_at: vec![None; nr],
+            exchanged_at: None,
             alternating: Alternating::new(kernel),
             vtime_now: 0,
             tasks_wait: false,
@@ -938,8 +940,11 @@ impl Scheduler for Threadwise {
             _ => self.free_slice(),
         };
         kernel.set_slice(prev, slice);
-        self.give_turn(kernel, cpu, prev, &task);
-        self.pair(kernel, cpu, prev);
+        if self.nr_faster > 0 {
+            self.give_turn(kernel, cpu, prev, &task);
+        } else {
+            self.exchange(kernel, cpu, prev);
+        }
     }
 
     fn tick(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {

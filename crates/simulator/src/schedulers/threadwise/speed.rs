@@ -149,9 +149,6 @@ impl Threadwise {
 
     /// A CPU keeps its task. If it is a fast one, that may have had its turn there.
     pub(super) fn give_turn(&mut self, kernel: &mut Kernel, cpu: CpuIndex, running: TaskIndex, task: &Task) {
-        if self.nr_faster == 0 {
-            return;
-        }
         if self.capacities[cpu] < CAPACITY_ONE {
             self.slower_kept_at = Some(kernel.now);
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Idle CPUs by what they share with those that are busy, where a mode was asked for (`spread.bpf.h`).
 
-use threadwise_policy::{Group, Mode, Spot, founds_home, keeps_home};
+use threadwise_policy::{Mode, Spot, founds_home};
 
 use super::{IDLE_SCAN, Threadwise};
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
@@ -42,17 +42,6 @@ impl Threadwise {
             self.groups[program].nr_ready()
         } else {
             0
-        }
-    }
-
-    /// Where the home of a program is kept, or that of those that share memory with it; and how many of their threads are ready.
-    pub(super) fn find_home(&self, kernel: &Kernel, program: usize) -> (usize, u32) {
-        match self.shares.iter().find(|share| share.contains(&program)) {
-            Some(share) => {
-                let there = share.iter().filter_map(|&program| self.groups.get(program));
-                (share[0], there.map(Group::nr_ready).sum())
-            }
-            None => (program, self.nr_ready_of(kernel, program)),
         }
     }
 
@@ -99,11 +88,6 @@ impl Threadwise {
             }
         }
         best.map(|(_, spot, cpu)| (spot, cpu))
-    }
-
-    /// The last-level cache in which the program is kept with so many ready threads.
-    pub(super) fn home_of(&self, kernel: &Kernel, program: usize, nr_ready: u32) -> Option<usize> {
-        self.homes[program].filter(|&home| keeps_home(nr_ready, kernel.domains.nr_cores(home)))
     }
 
     /// An idle CPU as the mode wants it for a task that wakes up, claimed.

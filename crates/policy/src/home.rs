@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The last-level cache in which a program is at home (`policy/home.h`).
+
+mod ffi {
+    use super::{Llc, Stay};
+
+    unsafe extern "C" {
+        pub safe fn tw_native_keeps_home(ready: u32, cores: u32) -> u32;
+        pub safe fn tw_native_founds_home(others: u32) -> u32;
+        pub safe fn tw_native_moves_home(home: &Llc, here: &Llc, ready: u32) -> u32;
+        pub safe fn tw_native_home_gain(own: &Stay, other: &Stay) -> u32;
+    }
+}
+
+/// Whether a program with so many ready threads is kept in the last-level cache with so many cores in which it is at home.
+pub fn keeps_home(nr_ready: u32, nr_cores: u32) -> bool {
+    ffi::tw_native_keeps_home(nr_ready, nr_cores) != 0
+}
+
+/// Whether the last-level cache to which a thread goes becomes its program's home, of which so many are ready beside it.
+pub fn founds_home(nr_others: u32) -> bool {
+    ffi::tw_native_founds_home(nr_others) != 0
+}
+
+/// A last-level cache (`struct tw_llc`).
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Llc {
+    /// Its cores.
+    pub nr_cores: u32,
+    /// How many of the tasks that run are at home here, wherever they are.
+    pub nr_at_home: u32,
+}
+
+impl Llc {
+    /// Whether a program with so many ready threads, one of them at `here`, moves there from this home.
+    pub fn is_left_for(&self, here: &Self, nr_ready: u32) -> bool {
+        ffi::tw_native_moves_home(self, here, nr_ready) != 0
+    }
+}
+
+/// Where a task is, and where its program is at home (`struct tw_stay`).
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Stay {
+    /// A last-level cache, plus one, or 0.
+    home: u32,
+    here: u32,
+}
+
+impl Stay {
+    /// A task in the last-level cache `here`, whose program is at home there, elsewhere or nowhere.
+    pub fn new(home: Option<usize>, here: usize) -> Self {
+        let plus_one = |llc: usize| llc as u32 + 1;
+        Self {
+            home: home.map_or(0, plus_one),
+            here: plus_one(here),
+        }
+    }
+
+    /// How many of two tasks of different caches come home if they change places; 0 if that drives one from home.
+    pub fn gain(&self, other: &Self) -> u32 {
+        ffi::tw_native_home_gain(self, other)
+    }
+}

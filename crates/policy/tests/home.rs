@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Where programs are at home, and that their threads come there.
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+use threadwise_policy::{Llc, Stay, founds_home, keeps_home};
+
+#[test]
+fn a_program_is_kept_in_its_cache_while_it_fits_and_finds_one_anew_when_alone() {
+    let kept: Vec<u32> = (0..8).filter(|&nr_ready| keeps_home(nr_ready, 4)).collect();
+    assert_eq!(kept, [2, 3, 4]);
+    assert!(founds_home(0) && !founds_home(1));
+}
+
+#[test]
+fn a_home_is_left_that_has_too_little_room_for_one_that_has_enough() {
+    let llc = |nr_at_home| Llc {
+        nr_cores: 4,
+        nr_at_home,
+    };
+    assert!(llc(5).is_left_for(&llc(1), 3));
+    assert!(!llc(5).is_left_for(&llc(2), 3), "there is no room either");
+    assert!(!llc(4).is_left_for(&llc(0), 3), "all have room");
+}
+
+#[test]
+fn who_changes_places_drives_nobody_from_home() {
+    let stay = |home, here| Stay::new(home, here);
+    assert_eq!(stay(Some(1), 0).gain(&stay(Some(0), 1)), 2);
+    assert_eq!(stay(Some(1), 0).gain(&stay(None, 1)), 1);
+    assert_eq!(stay(Some(1), 0).gain(&stay(Some(2), 1)), 1);
+    assert_eq!(
+        stay(Some(1), 0).gain(&stay(Some(1), 1)),
+        0,
+        "the other is at home"
+    );
+    assert_eq!(stay(Some(0), 0).gain(&stay(Some(0), 1)), 0, "so is this one");
+    assert_eq!(stay(Some(2), 0).gain(&stay(Some(2), 1)), 0, "nobody comes home");
+    assert_eq!(stay(None, 0).gain(&stay(None, 1)), 0);
+}
+
+/// As many programs as caches, each of as many threads as a cache has cores, all running: the program of each CPU's thread, and
+/// where programs are at home.
+#[derive(Clone, Debug)]
+struct Full {
+    nr_cores: usize,
+    at: Vec<usize>,
+    homes: Vec<usize>,
+}
+
+impl Full {
+    fn stay(&self, cpu: usize) -> Stay {
+        Stay::new(Some(self.homes[self.at[cpu]]), cpu / self.nr_cores)
+    }
+
+    fn llc(&self, llc: usize) -> Llc {
+        let at_home = self.at.iter().filter(|&&program| self.homes[program] == llc);
+        Llc {
+            nr_cores: self.nr_cores as u32,
+            nr_at_home: at_home.count() as u32,
+        }
+    }
+
+    fn nr_away(&self) -> usize {
+        let is_away = |&cpu: &usize| self.homes[self.at[cpu]] != cpu / self.nr_cores;
+        (0..self.at.len()).filter(is_away).count()
+    }
+
+    /// A CPU's look at its task, as `exchange()` in exchange.bpf.h: whether something came of it.
+    fn look(&mut self, cpu: usize) -> bool {
+        let (program, here) = (self.at[cpu], cpu / self.nr_cores);
+        let home = self.homes[program];
+        if home == here {
+            return false;
+        }
+        if self.llc(home).is_left_for(&self.llc(here), self.nr_cores as u32) {
+            self.homes[program] = here;
+            return true;
+        }
+        let elsewhere = (0..self.at.len()).filter(|other| other / self.nr_cores != here);
+        let gain = |&other: &usize| self.stay(cpu).gain(&self.stay(other));
+        let best = elsewhere.max_by_key(gain).filter(|other| gain(other) > 0);
+        if let Some(other) = best {
+            self.at.swap(cpu, other);
+        }
+        best.is_some()
+    }
+}
+
+fn full() -> impl Strategy<Value = Full> {
+    (2usize..6, 2usize..6).prop_flat_map(|(nr_caches, nr_cores)| {
+        let threads: Vec<usize> = (0..nr_caches * nr_cores).map(|cpu| cpu / nr_cores).collect();
+        let homes = proptest::collection::vec(0..nr_caches, nr_caches);
+        (Just(threads).prop_shuffle(), homes).prop_map(move |(at, homes)| Full { nr_cores, at, homes })
+    })
+}
+
+proptest! {
+    #[test]
+    fn wherever_programs_began_each_has_a_cache_in_the_end(mut world in full()) {
+        let nr = world.at.len();
+        // Every round but the last one moves a home or brings a task home.
+        for _ in 0..2 * nr {
+            let (homes, nr_away) = (world.homes.clone(), world.nr_away());
+            let looked: Vec<bool> = (0..nr).map(|cpu| world.look(cpu)).collect();
+            prop_assert!(world.homes != homes || world.nr_away() <= nr_away, "{world:?}");
+            if !looked.contains(&true) {
+                break;
+            }
+        }
+        prop_assert_eq!(world.nr_away(), 0, "{:?}", world);
+    }
+}

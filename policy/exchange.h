@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How often two tasks of different last-level caches change places, whatever for (home.h, pairing.h): each
+ * time two caches are cold.
+ */
+#ifndef TW_EXCHANGE_H
+#define TW_EXCHANGE_H
+
+#include "types.h"
+
+/* How often the task of a CPU is looked at for an exchange. */
+#define TW_EXCHANGE_EVERY_NS (32ULL * 1000 * 1000)
+
+/* No two exchanges of a machine follow each other sooner: the second would go by sums that the first changes.
+ */
+#define TW_EXCHANGE_GAP_NS (10ULL * 1000 * 1000)
+
+/* How long a task rests that changed places once, in so long without an exchange. */
+#define TW_EXCHANGE_REST_NS (64ULL * 1000 * 1000)
+
+/* Each further exchange doubles that, up to so many times: 16 s. */
+#define TW_EXCHANGE_DOUBLINGS 8
+
+/* A while without an exchange, after which a rest is half as long again: the longest one. */
+#define TW_EXCHANGE_QUIET_NS (TW_EXCHANGE_REST_NS << TW_EXCHANGE_DOUBLINGS)
+
+/* When a task changed places last, and how often of late. All zero: never. */
+struct tw_rest {
+	u64 since_ns;
+	u32 nr;
+};
+
+/*
+ * Whether a task may change places again. Misses depend on the neighbour: of three tasks that need a cache
+ * each, on two caches, the one that is alone seems to need nothing, and counters ask for an exchange after
+ * each one. So who keeps changing places rests twice as long after each: in a while T that is log2(T)
+ * exchanges, and with an exchange for each TW_EXCHANGE_QUIET_NS no more than TW_EXCHANGE_DOUBLINGS + 1 more,
+ * whatever counters say.
+ */
+static inline bool tw_may_change(const struct tw_rest *rest, u64 now_ns)
+{
+	/* Another CPU's clock may be behind. */
+	return !rest->nr || (s64)(now_ns - rest->since_ns) >= (s64)(TW_EXCHANGE_REST_NS << (rest->nr - 1));
+}
+
+/* A task changes places. */
+static inline void tw_note_change(struct tw_rest *rest, u64 now_ns)
+{
+	s64 age_ns = (s64)(now_ns - rest->since_ns);
+	u64 nr_quiet = age_ns > 0 ? (u64)age_ns / TW_EXCHANGE_QUIET_NS : 0;
+	u32 nr = rest->nr - (u32)tw_least(nr_quiet, rest->nr);
+
+	rest->nr = (u32)tw_least(nr + 1, TW_EXCHANGE_DOUBLINGS + 1);
+	rest->since_ns = now_ns;
+}
+
+#endif /* TW_EXCHANGE_H */

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The last-level cache in which a program is at home: its threads share data, and stay behind one cache while
+ * they fit there (multicore-scheduling, "group scheduling").
+ */
+#ifndef TW_HOME_H
+#define TW_HOME_H
+
+#include "types.h"
+
+/*
+ * Whether a program with so many ready threads is kept in the last-level cache with so many cores in which it
+ * is at home: while they fit. One that has no other thread ready goes wherever there is room.
+ */
+static inline bool tw_keeps_home(u32 nr_ready, u32 nr_cores)
+{
+	return nr_ready > 1 && nr_ready <= nr_cores;
+}
+
+/* Whether the last-level cache to which a thread goes becomes its program's home, of which so many are ready
+ * beside it. */
+static inline bool tw_founds_home(u32 nr_others)
+{
+	return !nr_others;
+}
+
+/* A last-level cache, and how many of the tasks that run are at home there, wherever they are. */
+struct tw_llc {
+	u32 nr_cores;
+	u32 nr_at_home;
+};
+
+/*
+ * Whether a program moves from its home to the cache `here` where one of its `nr_ready` threads is: if more
+ * tasks are at home there than can be, and here is room for all of it. So each move leaves fewer without
+ * room, and none undoes another. Two programs come to one home if their first threads began there and the
+ * others found it full.
+ */
+static inline bool tw_moves_home(const struct tw_llc *home, const struct tw_llc *here, u32 nr_ready)
+{
+	return home->nr_at_home > home->nr_cores && here->nr_at_home + nr_ready <= here->nr_cores;
+}
+
+/* Where a task is and where its program is at home: last-level caches, plus one; 0: nowhere. */
+struct tw_stay {
+	u32 home;
+	u32 here;
+};
+
+/* How many of two tasks of different caches come home if they change places; 0 if that drives one from home.
+ */
+static inline u32 tw_home_gain(const struct tw_stay *own, const struct tw_stay *other)
+{
+	if (own->home == own->here || other->home == other->here)
+		return 0;
+	return (own->home == other->here) + (other->home == own->here);
+}
+
+#endif /* TW_HOME_H */
