@@ -36,8 +36,8 @@ demo: build ## Run two programs that spin at barriers, and two with phases, unde
 reproduce: build $(if $(FULL),peers) ## Run every result of the papers into reproduction.html: under half an hour; FULL=1: all of it, beside the other sched_ext schedulers, in most of a day
 	$(TARGET)/release/threadwise reproduce $(if $(FULL),--full)
 
-peers: rust setup ## Build the other sched_ext schedulers that lab run --peers compares with (20 minutes)
-	scripts/peers
+peers: rust setup ## Build the other sched_ext schedulers that lab run --peers compares with (20 minutes); ALL=1: those of --peers=all too
+	scripts/peers $(if $(ALL),all)
 
 test: rust setup openmp ## Run the tests, half of those that boot a guest included; FULL=1: all of them
 	@rm -f "$(NOTES)"; status=0; \

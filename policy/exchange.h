@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How often two tasks of different last-level caches change places, whatever for (home.h, pairing.h): each
- * time two caches are cold.
+ * Which tasks of different last-level caches change places, and how often, as two caches are cold each time:
+ * those that come home (home.h), or that even out what is needed of the caches (pairing.h).
  */
 #ifndef TW_EXCHANGE_H
 #define TW_EXCHANGE_H
 
-#include "types.h"
+#include "home.h"
+#include "pairing.h"
 
 /* How often the task of a CPU is looked at for an exchange. */
 #define TW_EXCHANGE_EVERY_NS (32ULL * 1000 * 1000)
 
-/* No two exchanges of a machine follow each other sooner: the second would go by sums that the first changes.
- */
+/* No two exchanges or moves of a home follow each other sooner on a machine: the second would go by sums that
+ * the first changes. */
 #define TW_EXCHANGE_GAP_NS (10ULL * 1000 * 1000)
 
 /* How long a task rests that changed places once, in so long without an exchange. */
@@ -52,6 +53,23 @@ static inline void tw_note_change(struct tw_rest *rest, u64 now_ns)
 
 	rest->nr = (u32)tw_least(nr + 1, TW_EXCHANGE_DOUBLINGS + 1);
 	rest->since_ns = now_ns;
+}
+
+/* Whether a task may have anything of an exchange: one that is away from home, or has none and needs a cache.
+ */
+static inline bool tw_may_gain(const struct tw_stay *stay, u32 need)
+{
+	return stay->home ? stay->home != stay->here : need;
+}
+
+/* What two tasks gain that change places: tasks that come home, if one is away; else by pairing, where none
+ * has a home. */
+static inline u64 tw_exchange_gain(const struct tw_stay *own, const struct tw_stay *other,
+				   const struct tw_pair *pair)
+{
+	if (own->home)
+		return tw_home_gain(own, other);
+	return other->home ? 0 : tw_pairing_gain(pair);
 }
 
 #endif /* TW_EXCHANGE_H */

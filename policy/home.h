@@ -24,21 +24,20 @@ static inline bool tw_founds_home(u32 nr_others)
 	return !nr_others;
 }
 
-/* A last-level cache, and how many of the tasks that run are at home there, wherever they are. */
+/* A last-level cache: its CPUs, and how many of the tasks that run are at home there, wherever they are. */
 struct tw_llc {
-	u32 nr_cores;
+	u32 nr_cpus;
 	u32 nr_at_home;
 };
 
 /*
  * Whether a program moves from its home to the cache `here` where one of its `nr_ready` threads is: if more
- * tasks are at home there than can be, and here is room for all of it. So each move leaves fewer without
- * room, and none undoes another. Two programs come to one home if their first threads began there and the
- * others found it full.
+ * tasks are at home there than can be, and here is room for all of it. So fewer are without room after each
+ * move. Two programs come to one home if their first threads began there and the others found it full.
  */
 static inline bool tw_moves_home(const struct tw_llc *home, const struct tw_llc *here, u32 nr_ready)
 {
-	return home->nr_at_home > home->nr_cores && here->nr_at_home + nr_ready <= here->nr_cores;
+	return home->nr_at_home > home->nr_cpus && here->nr_at_home + nr_ready <= here->nr_cpus;
 }
 
 /* Where a task is and where its program is at home: last-level caches, plus one; 0: nowhere. */

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! How often tasks of different last-level caches change places (`policy/exchange.h`).
+//! Which tasks of different last-level caches change places, and how often (`policy/exchange.h`).
+
+use crate::{Pair, Stay};
 
 mod ffi {
-    use super::Rest;
+    use super::{Pair, Rest, Stay};
 
     unsafe extern "C" {
+        pub safe fn tw_native_may_gain(stay: &Stay, need: u32) -> u32;
+        pub safe fn tw_native_exchange_gain(own: &Stay, other: &Stay, pair: &Pair) -> u64;
         pub safe fn tw_native_may_change(rest: &Rest, now_ns: u64) -> u32;
         pub safe fn tw_native_note_change(rest: &mut Rest, now_ns: u64);
         pub safe fn tw_native_exchange_every_ns() -> u64;
@@ -40,4 +44,16 @@ pub fn exchange_every_ns() -> u64 {
 /// The least time between two exchanges of a machine, in nanoseconds.
 pub fn exchange_gap_ns() -> u64 {
     ffi::tw_native_exchange_gap_ns()
+}
+
+impl Stay {
+    /// Whether the task, which needs so much of its cache, may have anything of an exchange.
+    pub fn may_gain(&self, need: u32) -> bool {
+        ffi::tw_native_may_gain(self, need) != 0
+    }
+
+    /// What it and another one gain that change places, by `pair` where they have no home.
+    pub fn exchange_gain(&self, other: &Self, pair: &Pair) -> u64 {
+        ffi::tw_native_exchange_gain(self, other, pair)
+    }
 }

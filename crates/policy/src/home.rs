@@ -26,8 +26,8 @@ pub fn founds_home(nr_others: u32) -> bool {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Llc {
-    /// Its cores.
-    pub nr_cores: u32,
+    /// Its CPUs.
+    pub nr_cpus: u32,
     /// How many of the tasks that run are at home here, wherever they are.
     pub nr_at_home: u32,
 }

@@ -194,6 +194,17 @@ u32 tw_native_is_whole(const struct tw_reading *last, const struct tw_reading *n
 	return tw_is_whole(last, now);
 }
 
+u32 tw_native_may_gain(const struct tw_stay *stay, u32 need)
+{
+	return tw_may_gain(stay, need);
+}
+
+u64 tw_native_exchange_gain(const struct tw_stay *own, const struct tw_stay *other,
+			    const struct tw_pair *pair)
+{
+	return tw_exchange_gain(own, other, pair);
+}
+
 u32 tw_native_may_change(const struct tw_rest *rest, u64 now_ns)
 {
 	return tw_may_change(rest, now_ns);

@@ -316,6 +316,7 @@ impl<'a> Scheduler<'a> {
             kept: sum(bpf_intf::tw_stat_TW_STAT_KEPT),
             handovers: sum(bpf_intf::tw_stat_TW_STAT_HANDOVERS),
             exchanged: sum(bpf_intf::tw_stat_TW_STAT_EXCHANGED),
+            homes_moved: sum(bpf_intf::tw_stat_TW_STAT_HOMES_MOVED),
             trials: sum(bpf_intf::tw_stat_TW_STAT_TRIALS),
             alternated: sum(bpf_intf::tw_stat_TW_STAT_ALTERNATED),
             moved_up: sum(bpf_intf::tw_stat_TW_STAT_MOVED_UP),

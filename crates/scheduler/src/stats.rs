@@ -69,6 +69,9 @@ pub struct Metrics {
         desc = "Pairs of tasks asked to change places, to come home or to even out what last-level caches have to hold"
     )]
     pub exchanged: u64,
+    /// Times that a program came to be at home behind another last-level cache, as its own had too little room.
+    #[stat(desc = "Programs that came to be at home behind another last-level cache, for lack of room")]
+    pub homes_moved: u64,
     /// Trials of whether programs get more done one after the other.
     #[stat(
         desc = "Trials of whether programs get more done one after the other, or beginnings of that by resident sets"
@@ -102,7 +105,7 @@ impl Metrics {
     fn format_text<W: Write>(&self, w: &mut W) -> Result<()> {
         writeln!(
             w,
-            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} kept {:6} moved up {:5} handovers {:4} exchanged {:3} | trials {:3} alternated {:3}",
+            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} kept {:6} moved up {:5} handovers {:4} exchanged {:3} homes moved {:3} | trials {:3} alternated {:3}",
             self.ready,
             self.parallel_programs,
             self.queued,
@@ -115,6 +118,7 @@ impl Metrics {
             self.moved_up,
             self.handovers,
             self.exchanged,
+            self.homes_moved,
             self.trials,
             self.alternated
         )?;
@@ -142,6 +146,7 @@ impl Metrics {
             moved_up: self.moved_up - earlier.moved_up,
             handovers: self.handovers - earlier.handovers,
             exchanged: self.exchanged - earlier.exchanged,
+            homes_moved: self.homes_moved - earlier.homes_moved,
             trials: self.trials - earlier.trials,
             alternated: self.alternated - earlier.alternated,
             ready: self.ready,

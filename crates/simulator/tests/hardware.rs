@@ -481,11 +481,12 @@ fn tasks_of_which_none_fits_beside_another_come_to_rest() {
     }
 }
 
-/// Two programs of two threads each on two caches of two cores: the first threads of both begin behind one cache, as the other
+/// Programs of two threads each have as many CPUs, on two caches: the first threads of all begin behind one of them, as the other
 /// is taken for a moment. The packages of each program's threads in the end, and how often a thread changed its own after the
 /// first half second.
-fn begun_behind_one_cache(mode: Mode) -> (Vec<Vec<usize>>, usize) {
-    let mut world = World::new(&machine("two-duals"), Costs::of_lab(1000), |kernel| {
+fn begun_behind_one_cache(machine: &Machine, mode: Mode) -> (Vec<Vec<usize>>, usize) {
+    let nr = machine.nr_cpus() / 2;
+    let mut world = World::new(machine, Costs::of_lab(1000), |kernel| {
         let tunables = Tunables {
             serial_threshold: 1,
             ..Tunables::default()
@@ -497,7 +498,7 @@ fn begun_behind_one_cache(mode: Mode) -> (Vec<Vec<usize>>, usize) {
         idle_bound: 5 * MS,
         wait_bound: SECOND,
     });
-    for cpu in [2, 3] {
+    for cpu in nr..2 * nr {
         let burn = Burn {
             ns: 10 * MS,
             memory: Memory::default(),
@@ -505,29 +506,32 @@ fn begun_behind_one_cache(mode: Mode) -> (Vec<Vec<usize>>, usize) {
         };
         world.start(Box::new(burn), 100, Some(cpu));
     }
-    for _ in 0..2 {
+    for _ in 0..nr {
         world.start(Box::new(Joined { asked: [false; 2] }), 100, None);
     }
     world.run_until(SECOND).unwrap();
     let timeline = world.into_timeline();
-    let (mut packages, mut nr_moves) = (vec![vec![0; 2]; 4], 0);
+    let (mut packages, mut nr_moves) = (vec![vec![0; 2]; 2 * nr], 0);
     for run in timeline.runs() {
         let program = timeline.program_of(run.task);
-        let last = std::mem::replace(&mut packages[program][run.task % 2], run.cpu / 2);
-        nr_moves += usize::from(run.from > SECOND / 2 && last != run.cpu / 2);
+        let last = std::mem::replace(&mut packages[program][run.task % 2], run.cpu / nr);
+        nr_moves += usize::from(run.from > SECOND / 2 && last != run.cpu / nr);
     }
-    (packages.split_off(2), nr_moves)
+    (packages.split_off(nr), nr_moves)
 }
 
 #[test]
 fn programs_that_began_behind_one_cache_have_one_each_soon() {
     let together = |packages: &[Vec<usize>]| packages.iter().all(|threads| threads[0] == threads[1]);
-    let (packages, _) = begun_behind_one_cache(Mode::Near);
-    assert!(!together(&packages), "who knows no homes: {packages:?}");
-    for mode in [Mode::Performance, Mode::Powersave] {
-        let (packages, nr_moves) = begun_behind_one_cache(mode);
-        assert!(together(&packages), "{mode:?}: {packages:?}");
-        assert_eq!(nr_moves, 0, "{mode:?}: they stay");
+    // With two cores each, or with two cores of two hardware threads each.
+    for spec in ["two-duals", "package:2 core:2 pu:2"] {
+        let (packages, _) = begun_behind_one_cache(&machine(spec), Mode::Near);
+        assert!(!together(&packages), "who knows no homes: {packages:?}");
+        for mode in [Mode::Performance, Mode::Powersave] {
+            let (packages, nr_moves) = begun_behind_one_cache(&machine(spec), mode);
+            assert!(together(&packages), "{spec} {mode:?}: {packages:?}");
+            assert_eq!(nr_moves, 0, "{spec} {mode:?}: they stay");
+        }
     }
 }
 

@@ -28,8 +28,12 @@ pub struct Options {
     experiment: Option<PathBuf>,
 
     /// Go on with a run that was interrupted: its number, or last
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["experiment", "rounds", "seconds", "seed", "phase_units", "same_phases", "mips", "no_store"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["experiment", "runs", "rounds", "seconds", "seed", "phase_units", "same_phases", "mips", "no_store"])]
     resume: Option<String>,
+
+    /// Only these of the file's runs, such as "A + B", and what each program of them does alone
+    #[arg(long, value_name = "RUN", value_delimiter = ',')]
+    runs: Vec<String>,
 
     /// Repeat everything so often, instead of what the file says
     #[arg(long)]
@@ -146,6 +150,9 @@ impl Options {
 
     /// With what the options say instead of the file.
     fn changed(&self, mut experiment: Experiment, in_lab: bool) -> Result<Experiment> {
+        if !self.runs.is_empty() {
+            choose_runs(&mut experiment, &self.runs)?;
+        }
         experiment.rounds = self.rounds.unwrap_or(experiment.rounds);
         experiment.seconds = self.seconds.unwrap_or(experiment.seconds);
         experiment.seed = self.seed.unwrap_or(experiment.seed);
@@ -175,6 +182,23 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// Leaves those runs of an experiment that are asked for, and those of one program that is in them.
+fn choose_runs(experiment: &mut Experiment, chosen: &[String]) -> Result<()> {
+    let name = |run: &Vec<String>| run.join(" + ");
+    let runs = &experiment.runs;
+    for wanted in chosen {
+        ensure!(
+            runs.iter().any(|run| name(run) == *wanted),
+            "--runs {wanted:?}: the experiment has {}",
+            runs.iter().map(name).collect::<Vec<_>>().join(", ")
+        );
+    }
+    let (kept, left): (Vec<_>, Vec<_>) = runs.iter().cloned().partition(|run| chosen.contains(&name(run)));
+    let alone = |run: &&Vec<String>| run.len() == 1 && kept.iter().any(|kept| kept.contains(&run[0]));
+    experiment.runs = left.iter().filter(alone).chain(&kept).cloned().collect();
+    Ok(())
 }
 
 /// Lets the phases of synthetic programs, and stages, have this mean.

@@ -145,10 +145,16 @@ pub struct RunOptions {
     #[arg(long, value_enum, value_delimiter = ',')]
     without: Vec<LeftOut>,
 
-    /// Compare with the other sched_ext schedulers too, whether the file names them or not: bpfland, cosmos, rusty and lavd,
-    /// which `make peers` builds
-    #[arg(long, conflicts_with = "resume")]
-    peers: bool,
+    /// Compare with the other sched_ext schedulers too, whether the file names them or not
+    #[arg(
+        long,
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "usual",
+        conflicts_with = "resume"
+    )]
+    peers: Option<Peers>,
 
     /// These of the file's schedulers only (and of the others, with --peers), by name; gains are relative to the first that is left
     #[arg(long, value_delimiter = ',', conflicts_with = "resume")]
@@ -305,13 +311,39 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
 }
 
 /// The other sched_ext schedulers, as `scripts/peers` builds them.
-const PEERS: [&str; 4] = ["bpfland", "cosmos", "rusty", "lavd"];
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Peers {
+    /// bpfland, cosmos, rusty and lavd, which `make peers` builds
+    Usual,
+    /// beerland, cake, flash, p2dq and pandemonium too, which `make peers ALL=1` builds
+    All,
+}
+
+impl Peers {
+    fn names(self) -> &'static [&'static str] {
+        const ALL: [&str; 9] = [
+            "bpfland",
+            "cosmos",
+            "rusty",
+            "lavd",
+            "beerland",
+            "cake",
+            "flash",
+            "p2dq",
+            "pandemonium",
+        ];
+        match self {
+            Self::Usual => &ALL[..4],
+            Self::All => &ALL,
+        }
+    }
+}
 
 impl RunOptions {
     /// Those of them are compared too that are not yet, if that is asked for, and who is not asked for is left out.
     pub fn choose_schedulers(&self, experiment: &mut Experiment) -> Result<()> {
         let schedulers = &mut experiment.schedulers;
-        for name in PEERS.into_iter().filter(|_| self.peers) {
+        for &name in self.peers.map_or(&[][..], Peers::names) {
             if schedulers.iter().all(|other| other.name != name) {
                 schedulers.push(Scheduler {
                     name: name.into(),
@@ -326,9 +358,10 @@ impl RunOptions {
                 .map(|scheduler| scheduler.name.as_str())
                 .collect();
             bail!(
-                "--schedulers {unknown:?}: the experiment has {}; --peers adds {}",
+                "--schedulers {unknown:?}: the experiment has {}; --peers adds {}, and --peers=all all of {}",
                 names.join(", "),
-                PEERS.join(", ")
+                Peers::Usual.names().join(", "),
+                Peers::All.names().join(", ")
             );
         }
         if !self.schedulers.is_empty() {
@@ -423,6 +456,11 @@ mod tests {
         assert_eq!(chosen(&[]), ["kernel", "threadwise"]);
         let peers = ["kernel", "threadwise", "bpfland", "cosmos", "rusty", "lavd"];
         assert_eq!(chosen(&["--peers"]), peers);
+        let all = chosen(&["--peers=all"]);
+        assert!(
+            all.len() == 11 && all.starts_with(&peers.map(String::from)),
+            "{all:?}"
+        );
         assert_eq!(
             chosen(&["--peers", "--schedulers", "lavd,kernel"]),
             ["kernel", "lavd"]

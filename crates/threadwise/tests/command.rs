@@ -613,6 +613,32 @@ fn programs_that_rt_app_files_describe_are_simulated() {
 }
 
 #[test]
+fn of_an_experiment_the_runs_that_are_asked_for_are_carried_out() {
+    let runs = |wanted: &[&str]| {
+        let options = ["--seconds", "0.2", "--rounds", "2", "--format", "json"];
+        let output = simulated("stages", &[&options, wanted].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let runs = json["runs"].as_array().unwrap().iter();
+        runs.map(|run| run["run"].to_string()).collect::<Vec<_>>()
+    };
+    let all = runs(&[]);
+    let [.., last] = &all[..] else { panic!("{all:?}") };
+    // With what its programs do alone, by which it is evaluated.
+    let words: Vec<String> = serde_json::from_str(last).unwrap();
+    let name = words.join(" + ");
+    let chosen = runs(&["--runs", &name]);
+    assert!(
+        chosen.len() == words.len() + 1 && chosen.contains(last),
+        "{chosen:?} of {all:?}"
+    );
+    let refused = simulated("stages", &["--runs", "nobody"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = text(&refused.stderr);
+    assert!(said.contains("\"nobody\"") && said.contains(&name), "{said}");
+}
+
+#[test]
 fn programs_of_stages_are_simulated_beside_those_of_two_phases() {
     let options = ["--seconds", "1", "--rounds", "2", "--format", "json"];
     let output = simulated("stages", &options);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where all CPUs are busy, tasks of different last-level caches change places: to come to where their
- * programs are at home (policy/home.h), or to even out what is needed of the caches (policy/pairing.h).
+ * Tasks of different last-level caches change places (policy/exchange.h), where whoever would be better off
+ * elsewhere finds no idle CPU there.
  */
 #ifndef TW_EXCHANGE_BPF_H
 #define TW_EXCHANGE_BPF_H
@@ -12,32 +12,33 @@
 #include "speed.bpf.h"
 #include "spread.bpf.h"
 
-/* When two tasks changed places last. */
+/* When two tasks changed places last, or a home was moved. */
 u64 exchanged_at;
 
 /* What runs on a CPU, where its program is at home, and whether it may go to `to`: not while it rests. */
 struct candidate {
 	u32 need;
+	u32 nr_ready;
 	struct tw_stay stay;
 	bool goes;
+	/* It may run on one CPU only. */
+	bool is_bound;
 };
 
 __noinline bool look_at_candidate(s32 cpu, s32 to, struct candidate *found __arg_nonnull)
 {
 	struct task_struct *running;
 	struct task_ctx *tctx;
-	u32 nr_ready;
 	u8 *known;
 
-	found->need = 0;
-	found->stay = (struct tw_stay){ .here = llc_at(cpu) + 1 };
-	found->goes = false;
+	*found = (struct candidate){ .stay.here = llc_at(cpu) + 1 };
 	bpf_rcu_read_lock();
 	running = running_on(cpu);
 	tctx = running ? bpf_task_storage_get(&task_ctxs, running, 0, 0) : NULL;
-	known = running ? find_home(running, &nr_ready) : NULL;
+	known = running ? find_home(running, &found->nr_ready) : NULL;
 	if (tctx && known) {
-		found->stay.home = home_of(known, nr_ready);
+		found->stay.home = home_of(known, found->nr_ready);
+		found->is_bound = running->nr_cpus_allowed == 1;
 		found->goes = bpf_cpumask_test_cpu(to, running->cpus_ptr) &&
 			      tw_may_change(&tctx->rest, scx_bpf_now());
 		/* Who fills a package does not spread over another. */
@@ -63,43 +64,36 @@ __noinline int note_change(s32 cpu, u64 now)
 	return 0;
 }
 
-/* What the tasks behind each last-level cache need, and how many of all are at home there. */
+/*
+ * What the tasks behind each last-level cache need, and how many of all are at home there, but for those that
+ * are bound elsewhere and never come.
+ */
 static void sum_up(struct tally *tally)
 {
 	u32 i, nr = nr_spots();
 	struct candidate found;
 
 	__builtin_memset(tally->need, 0, sizeof(tally->need));
-	__builtin_memset(tally->at_home, 0, sizeof(tally->at_home));
+	__builtin_memset(tally->homes, 0, sizeof(tally->homes));
 	bpf_for(i, 0, nr) {
+		tally->homes[llc_at(i)].nr_cpus++;
 		if (!look_at_candidate(i, i, &found))
 			continue;
 		tally->need[llc_at(i)] += found.need;
-		if (found.stay.home)
-			tally->at_home[(found.stay.home - 1) & (TW_DOMAINS - 1)]++;
+		if (found.stay.home && (found.stay.home == found.stay.here || !found.is_bound))
+			tally->homes[(found.stay.home - 1) & (TW_DOMAINS - 1)].nr_at_home++;
 	}
 }
 
-static struct tw_llc look_at_llc(u32 llc, const struct tally *tally)
+/* Whether the program of a task that is away from home is to be at home here. */
+static bool moves_home(const struct candidate *own, const struct tally *tally)
 {
-	return (struct tw_llc){ cores_of_llc(llc), tally->at_home[llc & (TW_DOMAINS - 1)] };
+	const struct tw_llc *home = &tally->homes[(own->stay.home - 1) & (TW_DOMAINS - 1)];
+	const struct tw_llc *here = &tally->homes[(own->stay.here - 1) & (TW_DOMAINS - 1)];
+
+	return own->stay.home && !own->is_bound && tw_moves_home(home, here, own->nr_ready);
 }
 
-/* The program of a task that is away from home may be at home here from now on. */
-static bool move_home(struct task_struct *p, const struct candidate *own, const struct tally *tally)
-{
-	struct tw_llc home = look_at_llc(own->stay.home - 1, tally);
-	struct tw_llc here = look_at_llc(own->stay.here - 1, tally);
-	u32 nr_ready;
-	u8 *known = find_home(p, &nr_ready);
-
-	if (!known || !tw_moves_home(&home, &here, nr_ready))
-		return false;
-	*known = own->stay.here;
-	return true;
-}
-
-/* What an exchange of two tasks gains: tasks that come home, for one that is away; or else by pairing. */
 static u64 gain_of(const struct candidate *own, const struct candidate *other, const struct tally *tally)
 {
 	struct tw_pair pair = {
@@ -109,9 +103,7 @@ static u64 gain_of(const struct candidate *own, const struct candidate *other, c
 		.other_sum = tally->need[(other->stay.here - 1) & (TW_DOMAINS - 1)],
 	};
 
-	if (own->stay.home)
-		return tw_home_gain(&own->stay, &other->stay);
-	return other->stay.home ? 0 : tw_pairing_gain(&pair);
+	return tw_exchange_gain(&own->stay, &other->stay, &pair);
 }
 
 /* The CPU behind another cache with whose task an exchange gains most, or -1. */
@@ -140,38 +132,48 @@ static s32 find_partner(const struct task_struct *p, s32 cpu, const struct candi
 }
 
 /*
- * A CPU keeps its task. If that would be better off behind another cache, in place of one that would not be
- * worse off here, this one's CPU is asked for the exchange (speed.bpf.h). Not while tasks wait: who runs is
- * another one soon, and that changes the sums. Nor with more CPUs than a look takes in, when sums and
- * candidates would be those of different CPUs.
+ * A CPU keeps its task. If that would be better off behind another cache, its program is at home here from
+ * now on, or the CPU of one that would not be worse off here is asked for an exchange (speed.bpf.h). Not
+ * while tasks wait: who runs is another one soon, and that changes the sums. Nor with more CPUs than a look
+ * takes in, when sums and candidates would be those of different CPUs. Of several CPUs that look at once one
+ * acts.
  */
-static void exchange(struct cpu_ctx *cctx, s32 cpu, struct task_struct *p)
+static void exchange(struct cpu_ctx *cctx, s32 cpu, struct task_struct *p, u64 now)
 {
-	u64 now = scx_bpf_now(), last = exchanged_at;
+	u64 last = exchanged_at;
+	struct cpu_ctx *there = NULL;
 	struct candidate own;
-	struct cpu_ctx *there;
 	struct tally *tally;
-	u32 zero = 0;
-	s32 other;
+	u32 zero = 0, nr_ready;
+	s32 other = -1;
+	u8 *home;
 
-	if (!has_homes || fault == TW_FAULT_ALOOF || nr_cpus > TW_IDLE_SCAN || tasks_wait ||
-	    now - cctx->looked_at < TW_EXCHANGE_EVERY_NS || now - last < TW_EXCHANGE_GAP_NS)
+	if (fault == TW_FAULT_ALOOF || nr_cpus > TW_IDLE_SCAN || tasks_wait ||
+	    now - cctx->exchange_looked_at < TW_EXCHANGE_EVERY_NS || since_ns(last, now) < TW_EXCHANGE_GAP_NS)
 		return;
-	cctx->looked_at = now;
+	cctx->exchange_looked_at = now;
 	tally = bpf_map_lookup_elem(&tallies, &zero);
-	if (!tally || !look_at_candidate(cpu, cpu, &own) || !own.goes || own.stay.home == own.stay.here ||
-	    (!own.stay.home && !own.need))
+	home = find_home(p, &nr_ready);
+	if (!tally || !home || !look_at_candidate(cpu, cpu, &own) || !own.goes ||
+	    !tw_may_gain(&own.stay, own.need))
 		return;
 	sum_up(tally);
-	if (own.stay.home && move_home(p, &own, tally))
+	if (!moves_home(&own, tally)) {
+		other = find_partner(p, cpu, &own, tally);
+		there = cpu_ctx_of(other);
+		if (other < 0 || !there)
+			return;
+	}
+	if (__sync_val_compare_and_swap(&exchanged_at, last, now) != last)
 		return;
-	other = find_partner(p, cpu, &own, tally);
-	there = cpu_ctx_of(other);
-	if (other < 0 || !there || __sync_val_compare_and_swap(&exchanged_at, last, now) != last)
-		return;
-	there->called_to = cpu + 1;
 	note_change(cpu, now);
+	if (!there) {
+		*home = own.stay.here;
+		count(cctx, TW_STAT_HOMES_MOVED);
+		return;
+	}
 	note_change(other, now);
+	there->called_to = cpu + 1;
 	count(cctx, TW_STAT_EXCHANGED);
 	scx_bpf_kick_cpu(other, SCX_KICK_PREEMPT);
 }

@@ -8,7 +8,8 @@
 /* How many cores each last-level cache has. */
 const volatile u16 llc_cores[TW_DOMAINS];
 
-/* The last-level cache of each program, plus one: that of the first thread of it that was ready. */
+/* The last-level cache where each program is at home, plus one: that of the first thread of it that was
+ * ready, until it moves (exchange.bpf.h). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -531,7 +531,9 @@ static __always_inline bool prev_leaves(struct cpu_ctx *cctx, s32 cpu, struct ta
 	if (cpus_differ() && !(prev->flags & PF_EXITING)) {
 		better = find_better(prev, task.class, cpu, &taken);
 		called_to = take_turn(cctx);
-		if (better < 0 && called_to >= 0) {
+		/* It may be another one than that for which it was called. */
+		if (better < 0 && called_to >= 0 && task.class != TW_CLASS_KERNEL &&
+		    bpf_cpumask_test_cpu(called_to, prev->cpus_ptr) && may_move(prev)) {
 			better = called_to;
 			taken = true;
 		}
@@ -566,8 +568,8 @@ static __always_inline bool prev_leaves(struct cpu_ctx *cctx, s32 cpu, struct ta
 	scx_bpf_task_set_slice(prev, slice_beside(prev, tctx, task.class, due_ns));
 	if (nr_faster)
 		give_turn(cpu, prev, &task);
-	else
-		exchange(cctx, cpu, prev);
+	else if (has_homes)
+		exchange(cctx, cpu, prev, now);
 	if (began)
 		note_look(&cpu_look_takes_ns, began);
 	return false;

@@ -19,7 +19,7 @@ struct tally {
 	u32 package[TW_DOMAINS];
 	/* What the tasks behind a cache need of it, and how many are at home there (exchange.bpf.h). */
 	u64 need[TW_DOMAINS];
-	u32 at_home[TW_DOMAINS];
+	struct tw_llc homes[TW_DOMAINS];
 	/*
 	 * No variables, because the verifier would follow the least rank through the loop, one less each time
 	 * round.

@@ -133,7 +133,7 @@ struct cpu_ctx {
 	/* Up to which hand-over of seniority its queue was put in order (rotation.bpf.h). */
 	u32 sorted_for;
 	/* When its task was last looked at for an exchange with that of another cache (exchange.bpf.h). */
-	u64 looked_at;
+	u64 exchange_looked_at;
 	/* When an idle core was last looked for in vain that the kernel may have lost (smt.bpf.h). */
 	u64 no_core_at;
 	/* For how long serial tasks were ready that were charged here (crowd.bpf.h). */

@@ -56,7 +56,8 @@ const BEGUN_TOGETHER: &str = r#"
     top=/sys/fs/cgroup; echo +cpuset >$top/cgroup.subtree_control; busybox mkdir $top/both
     echo 0-1 >$top/both/cpuset.cpus
     for i in 1 2; do
-        sh -c 'echo $$ >$0/cgroup.procs; exec "$@"' $top/both threadwise bench synthetic --ratio inf:1 --threads 2             --phase-units 10000000 --duration 60 >/dev/null 2>&1 & pids="$pids $!"
+        sh -c 'echo $$ >$0/cgroup.procs; exec "$@"' $top/both threadwise bench synthetic --ratio inf:1 --threads 2 \
+            --phase-units 10000000 --duration 60 >/dev/null 2>&1 & pids="$pids $!"
     done
     busybox sleep 1; echo 0-3 >$top/both/cpuset.cpus
     for pid in $pids; do for task in /proc/$pid/task/*; do threads="$threads ${task##*/}"; done; done

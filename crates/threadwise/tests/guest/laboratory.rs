@@ -469,3 +469,76 @@ fn one_to_eight_threads_scale_in_a_line() {
         );
     }
 }
+
+/// What `threadwise` says with these words, in the experiment's folder, from its own store.
+fn says(experiment: &Experiment, words: &str) -> serde_json::Value {
+    let output = threadwise()
+        .args(words.split(' '))
+        .args(["--store", "runs.db"])
+        .current_dir(experiment.folder.path())
+        .output()
+        .unwrap();
+    // Nothing while there is no store yet.
+    serde_json::from_slice(&output.stdout).unwrap_or_default()
+}
+
+/// The processes in whose command line this stands.
+fn processes_with(text: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains(text)).collect()
+}
+
+#[test]
+fn a_sweep_that_was_killed_goes_on_where_it_stopped() {
+    const NR: u64 = 8;
+    let experiment = Experiment::new(
+        "name = 'sweep'\ndescription = 'd'\nmachine = 'smp-8'\nmips = 60\nseconds = 0.5\nrounds = 4\n\
+         [[scheduler]]\nname = 'kernel'\n[[scheduler]]\nname = 'ours'\ncommand = ['scx_threadwise']\n\
+         [[program]]\nname = 'A'\nsynthetic = { ratio = '1:inf', phase_units = 1000, threads = 1 }\n",
+    );
+    let _guests = alone();
+    let temporary = experiment.path("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut running = threadwise()
+        .args(["lab", "run", "e.toml", "--store", "runs.db"])
+        .current_dir(experiment.folder.path())
+        .env("TMPDIR", &temporary)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let listed = || {
+        let run = &says(&experiment, "runs list --format json")["runs"][0];
+        (run["nr_samples"].as_u64().unwrap_or(0), run["state"].clone())
+    };
+    while listed().0 < 3 {
+        assert!(running.try_wait().unwrap().is_none(), "it ended");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    // SIGKILL, of which it learns nothing.
+    running.kill().unwrap();
+    running.wait().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    let left = processes_with(temporary.to_str().unwrap());
+    assert!(left.is_empty(), "the guest is gone too: {left:?}");
+    let (nr_kept, state) = listed();
+    assert!(
+        (3..NR).contains(&nr_kept) && state == "interrupted",
+        "{nr_kept} {state}"
+    );
+    let samples = || {
+        let run = says(&experiment, "runs export 1");
+        run["measurement"]["samples"].as_array().unwrap().clone()
+    };
+    let kept = samples();
+    let resumed = says(&experiment, "lab run --resume 1 --format json");
+    assert_eq!(listed().1, "complete");
+    let all = samples();
+    assert_eq!(all[..kept.len()], kept, "what was measured is as it was");
+    let nr_valid = all.iter().filter(|sample| sample["void"] == false).count();
+    assert_eq!(
+        (nr_valid as u64, resumed["nr_void"].as_u64()),
+        (NR, Some(all.len() as u64 - NR))
+    );
+}

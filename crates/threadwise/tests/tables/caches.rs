@@ -51,16 +51,24 @@ pub fn packages() -> String {
     )
 }
 
-/// The same of a run in the lab, with intervals.
+/// The same of a run in the lab, with intervals, and with the schedulers that have no modes.
 pub fn lab_packages(result: &Value) -> String {
+    let runs = result["runs"].as_array().unwrap();
+    let schedulers = |run: &Value| run["schedulers"].as_array().unwrap()[1..].to_vec();
     let row = |run: &Value| {
         let name = run["run"][0].as_str().unwrap();
         let done = run["schedulers"][0]["total"]["mean"].as_f64().unwrap() / 1000.0;
-        let [apart, grouped] = [1, 2].map(|scheduler| gain_of(&run["schedulers"][scheduler]));
-        format!("| {name} | {done:.1} | {apart} | {grouped} |\n")
+        let gains: Vec<String> = schedulers(run).iter().map(gain_of).collect();
+        format!("| {name} | {done:.1} | {} |\n", gains.join(" | "))
     };
-    let rows: String = result["runs"].as_array().unwrap().iter().map(row).collect();
-    format!("| two of | together: 1000 units/s | apart | grouped |\n|---|---|---|---|\n{rows}")
+    let names = schedulers(&runs[0]);
+    let names: Vec<&str> = names.iter().map(|of| of["scheduler"].as_str().unwrap()).collect();
+    let rows: String = runs.iter().map(row).collect();
+    format!(
+        "| two of | together: 1000 units/s | {} |\n|---|---|{}\n{rows}",
+        names.join(" | "),
+        "---|".repeat(names.len())
+    )
 }
 
 /// The run of programs that share memory.

@@ -296,10 +296,18 @@ fn stored_runs_reach_what_is_aimed_at() {
         "{threads}"
     );
     let packages = measured("lab-packages");
-    let apart = |run: usize| packages["runs"][run]["schedulers"][1]["over_baseline"]["low"].as_f64();
+    let low = |run: usize, scheduler: usize| {
+        let over = &packages["runs"][run]["schedulers"][scheduler]["over_baseline"];
+        over["low"].as_f64().unwrap()
+    };
     assert!(
-        [0, 1, 2].iter().all(|&run| apart(run).unwrap() > 1.0),
+        [0, 1, 2].iter().all(|&run| low(run, 1) > 1.0),
         "tasks that need half of a cache and more gain by two: {packages}"
+    );
+    // Apart they have what they have together.
+    assert!(
+        low(4, 2) > 1.1,
+        "threads that share gain behind one cache: {packages}"
     );
     let threads = measured("lab-hidden-smt");
     let gain = |run: usize, key: &str| {

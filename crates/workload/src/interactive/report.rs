@@ -73,9 +73,13 @@ impl fmt::Display for Report {
             "interactive: asleep for {:.0} us on average, awake for {} units; {} wake-ups in {:.3} s{end}",
             self.sleep_us, self.units, self.wakeups, self.duration_s
         )?;
+        writeln!(f, "  late by {mean:.0} us on average, {most:.0} at most")?;
+        // In seconds, as experiments read times (`time_label`).
         writeln!(
             f,
-            "  late by {median:.0} us (median), {mean:.0} (mean), {p99:.0} (99 of 100 are no later), {most:.0} (the latest)"
+            "  half no later than {:.6} s, 99 of 100 no later than {:.6} s",
+            median / 1e6,
+            p99 / 1e6
         )
     }
 }
@@ -100,7 +104,8 @@ mod tests {
         };
         let expected = "\
 interactive: asleep for 5000 us on average, awake for 20 units; 101 wake-ups in 2.000 s, interrupted
-  late by 50 us (median), 50 (mean), 99 (99 of 100 are no later), 100 (the latest)
+  late by 50 us on average, 100 at most
+  half no later than 0.000050 s, 99 of 100 no later than 0.000099 s
 ";
         assert_eq!(report.to_string(), expected);
         let json = serde_json::to_string(&report).unwrap();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Where all CPUs are busy, tasks of different last-level caches change places (`exchange.bpf.h`).
+//! Tasks of different last-level caches change places, where whoever would be better off elsewhere finds no idle CPU there
+//! (`exchange.bpf.h`).
 
 use threadwise_policy::{Llc, Pair, Stay, exchange_every_ns, exchange_gap_ns};
 
@@ -9,9 +10,11 @@ use crate::kernel::{CpuIndex, Kernel, TaskIndex};
 /// What runs on a CPU (`struct candidate`).
 struct Candidate {
     need: u32,
+    nr_ready: u32,
     home: Option<usize>,
     here: usize,
     rests: bool,
+    is_bound: bool,
 }
 
 impl Candidate {
@@ -20,43 +23,46 @@ impl Candidate {
     }
 }
 
-/// What the tasks behind each last-level cache need, and how many of all are at home there.
+/// What the tasks behind each last-level cache need, and how many of all are at home there, but for those that are bound
+/// elsewhere and never come.
 struct Sums {
     need: Vec<u64>,
-    at_home: Vec<u32>,
+    homes: Vec<Llc>,
 }
 
 impl Sums {
-    fn of(caches: usize, candidates: &[Option<Candidate>]) -> Self {
-        let (mut need, mut at_home) = (vec![0; caches], vec![0; caches]);
+    fn of(kernel: &Kernel, candidates: &[Option<Candidate>]) -> Self {
+        let llcs = 0..kernel.domains.nr_llcs();
+        let mut need = vec![0; llcs.len()];
+        let empty = |llc| Llc {
+            nr_cpus: kernel.domains.cpus_of(llc).len() as u32,
+            nr_at_home: 0,
+        };
+        let mut homes: Vec<Llc> = llcs.map(empty).collect();
         for candidate in candidates.iter().flatten() {
             need[candidate.here] += u64::from(candidate.need);
-            if let Some(home) = candidate.home {
-                at_home[home] += 1;
+            let comes = |&home: &usize| home == candidate.here || !candidate.is_bound;
+            if let Some(home) = candidate.home.filter(comes) {
+                homes[home].nr_at_home += 1;
             }
         }
-        Self { need, at_home }
+        Self { need, homes }
     }
 
-    fn llc(&self, kernel: &Kernel, llc: usize) -> Llc {
-        Llc {
-            nr_cores: kernel.domains.nr_cores(llc),
-            nr_at_home: self.at_home[llc],
-        }
+    /// Whether the program of a task that is away from home is to be at home here.
+    fn moves_home(&self, own: &Candidate) -> bool {
+        let home = own.home.filter(|_| !own.is_bound);
+        home.is_some_and(|home| self.homes[home].is_left_for(&self.homes[own.here], own.nr_ready))
     }
 
-    /// What an exchange of two tasks gains: tasks that come home, for one that is away; or else by pairing.
     fn gain(&self, own: &Candidate, other: &Candidate) -> u64 {
-        if own.home.is_some() {
-            return u64::from(own.stay().gain(&other.stay()));
-        }
         let pair = Pair {
             own_need: own.need,
             other_need: other.need,
             own_sum: self.need[own.here],
             other_sum: self.need[other.here],
         };
-        other.home.map_or_else(|| pair.gain(), |_| 0)
+        own.stay().exchange_gain(&other.stay(), &pair)
     }
 }
 
@@ -66,21 +72,12 @@ impl Threadwise {
         let (program, nr_ready) = self.find_home(kernel, kernel.tasks[task].program);
         Some(Candidate {
             need: self.need_of(kernel, task),
+            nr_ready,
             home: self.home_of(kernel, program, nr_ready),
             here: kernel.domains.llc_of(cpu),
             rests: !self.tasks[task].rest.may_change(kernel.now),
+            is_bound: kernel.tasks[task].bound_to.is_some(),
         })
-    }
-
-    /// The program of a task that is away from home may be at home here from now on.
-    fn move_home(&mut self, kernel: &Kernel, task: TaskIndex, own: &Candidate, sums: &Sums) -> bool {
-        let (program, nr_ready) = self.find_home(kernel, kernel.tasks[task].program);
-        let home = own.home.map(|home| sums.llc(kernel, home));
-        let moves = home.is_some_and(|home| home.is_left_for(&sums.llc(kernel, own.here), nr_ready));
-        if moves {
-            self.homes[program] = Some(own.here);
-        }
-        moves
     }
 
     /// The CPU behind another cache with whose task an exchange gains most.
@@ -110,39 +107,40 @@ impl Threadwise {
         best.map(|(_, other)| other)
     }
 
-    /// A CPU keeps its task. If that would be better off behind another cache, in place of one that would not be worse off
-    /// here, this one's CPU is asked for the exchange.
+    /// A CPU keeps its task. If that would be better off behind another cache, its program is at home here from now on, or the
+    /// CPU of one that would not be worse off here is asked for an exchange.
     pub(super) fn exchange(&mut self, kernel: &mut Kernel, cpu: CpuIndex, task: TaskIndex) {
-        let (now, total, caches) = (kernel.now, kernel.cpus.len(), kernel.domains.nr_llcs());
+        let (now, total) = (kernel.now, kernel.cpus.len());
         let soon = |since: Option<u64>, ns: u64| since.is_some_and(|since| now - since < ns);
-        if !self.has_mode()
-            || caches < 2
-            || total > IDLE_SCAN
+        if total > IDLE_SCAN
             || self.tasks_wait
-            || soon(self.looked_at[cpu], exchange_every_ns())
+            || soon(self.exchange_looked_at[cpu], exchange_every_ns())
             || soon(self.exchanged_at, exchange_gap_ns())
         {
             return;
         }
-        self.looked_at[cpu] = Some(now);
-        let Some(own) = self.candidate(kernel, cpu) else {
+        self.exchange_looked_at[cpu] = Some(now);
+        let candidates: Vec<_> = (0..total).map(|cpu| self.candidate(kernel, cpu)).collect();
+        let Some(own) = &candidates[cpu] else {
             return;
         };
-        if own.rests || own.home == Some(own.here) || (own.home.is_none() && own.need == 0) {
+        if own.rests || !own.stay().may_gain(own.need) {
             return;
         }
-        let candidates: Vec<_> = (0..total).map(|cpu| self.candidate(kernel, cpu)).collect();
-        let sums = Sums::of(caches, &candidates);
-        if self.move_home(kernel, task, &own, &sums) {
-            return;
-        }
-        if let Some(other) = self.find_partner(kernel, (task, cpu), &candidates, &sums) {
-            self.exchanged_at = Some(now);
-            for changes in [Some(task), kernel.cpus[other].running].into_iter().flatten() {
-                self.tasks[changes].rest.note_change(now);
+        let sums = Sums::of(kernel, &candidates);
+        if sums.moves_home(own) {
+            let (program, _) = self.find_home(kernel, kernel.tasks[task].program);
+            self.homes[program] = Some(own.here);
+        } else if let Some(other) = self.find_partner(kernel, (task, cpu), &candidates, &sums) {
+            if let Some(running) = kernel.cpus[other].running {
+                self.tasks[running].rest.note_change(now);
             }
             self.called_to[other] = Some(cpu);
             kernel.kick_preempt(other);
+        } else {
+            return;
         }
+        self.exchanged_at = Some(now);
+        self.tasks[task].rest.note_change(now);
     }
 }

@@ -118,14 +118,14 @@ pub struct Threadwise {
     has_smt: bool,
     hidden_smt: bool,
     mode: Mode,
-    /// The last-level cache of each program: that of the first thread of it that was ready.
+    /// The last-level cache where each program is at home: that of the first thread of it that was ready, until it moves.
     homes: Vec<Option<usize>>,
     /// Sets of programs that share memory (`--share`).
     shares: Vec<Vec<usize>>,
     /// What tells how much of a last-level cache tasks need.
     pairing: PairingBy,
     /// When each CPU's task was last looked at for an exchange with that of another cache, and when there was one.
-    looked_at: Vec<Option<Ns>>,
+    exchange_looked_at: Vec<Option<Ns>>,
     exchanged_at: Option<Ns>,
     alternating: Alternating,
     vtime_now: u64,
@@ -185,7 +185,7 @@ impl Threadwise {
             homes: Vec::new(),
             shares: Vec::new(),
             pairing: PairingBy::Auto,
-            looked_at: vec![None; nr],
+            exchange_looked_at: vec![None; nr],
             exchanged_at: None,
             alternating: Alternating::new(kernel),
             vtime_now: 0,
@@ -904,10 +904,12 @@ impl Scheduler for Threadwise {
         if self.held_as(kernel, prev).is_some() {
             return self.dispatch_idle(kernel, cpu, sent_to);
         }
+        // It may be another one than that for which it was called.
+        let may_go = called_to.filter(|&there| task.class != Class::Kernel && kernel.may_run(prev, there));
         if self.cpus_differ()
             && let Some(leaves_for) = self
                 .find_better(kernel, prev, task.class, cpu)
-                .or_else(|| called_to.map(|fast| (fast, true)))
+                .or_else(|| may_go.map(|there| (there, true)))
         {
             self.tasks[prev].leaves_for = Some(leaves_for);
             match leaves_for {
@@ -942,7 +944,7 @@ impl Scheduler for Threadwise {
         kernel.set_slice(prev, slice);
         if self.nr_faster > 0 {
             self.give_turn(kernel, cpu, prev, &task);
-        } else {
+        } else if self.has_mode() && kernel.domains.nr_llcs() > 1 {
             self.exchange(kernel, cpu, prev);
         }
     }
