@@ -30,21 +30,29 @@ struct tw_llc {
 	u32 nr_at_home;
 };
 
-/*
- * Whether a program moves from its home to the cache `here` where one of its `nr_ready` threads is: if more
- * tasks are at home there than can be, and here is room for all of it. So fewer are without room after each
- * move. Two programs come to one home if their first threads began there and the others found it full.
- */
-static inline bool tw_moves_home(const struct tw_llc *home, const struct tw_llc *here, u32 nr_ready)
-{
-	return home->nr_at_home > home->nr_cpus && here->nr_at_home + nr_ready <= here->nr_cpus;
-}
-
 /* Where a task is and where its program is at home: last-level caches, plus one; 0: nowhere. */
 struct tw_stay {
 	u32 home;
 	u32 here;
 };
+
+/* Whether a task counts at its home: not if it is `bound` to one CPU elsewhere, and never comes. */
+static inline bool tw_counts_at_home(const struct tw_stay *stay, bool bound)
+{
+	return stay->home && (stay->home == stay->here || !bound);
+}
+
+/*
+ * Whether the program of a task, `bound` to one CPU or not, with `nr_ready` threads, is at home where that is
+ * from now on: if more count at its home than can be there, and here is room for all of it. So fewer are
+ * without room after each move. Two programs come to one home if their first threads began there and the
+ * others found it full.
+ */
+static inline bool tw_moves_home(const struct tw_llc *home, const struct tw_llc *here, u32 nr_ready,
+				 bool bound)
+{
+	return !bound && home->nr_at_home > home->nr_cpus && here->nr_at_home + nr_ready <= here->nr_cpus;
+}
 
 /* How many of two tasks of different caches come home if they change places; 0 if that drives one from home.
  */

@@ -7,7 +7,8 @@ mod ffi {
     unsafe extern "C" {
         pub safe fn tw_native_keeps_home(ready: u32, cores: u32) -> u32;
         pub safe fn tw_native_founds_home(others: u32) -> u32;
-        pub safe fn tw_native_moves_home(home: &Llc, here: &Llc, ready: u32) -> u32;
+        pub safe fn tw_native_counts_at_home(stay: &Stay, bound: u32) -> u32;
+        pub safe fn tw_native_moves_home(home: &Llc, here: &Llc, ready: u32, bound: u32) -> u32;
         pub safe fn tw_native_home_gain(own: &Stay, other: &Stay) -> u32;
     }
 }
@@ -33,9 +34,10 @@ pub struct Llc {
 }
 
 impl Llc {
-    /// Whether a program with so many ready threads, one of them at `here`, moves there from this home.
-    pub fn is_left_for(&self, here: &Self, nr_ready: u32) -> bool {
-        ffi::tw_native_moves_home(self, here, nr_ready) != 0
+    /// Whether a program with so many ready threads, one of them at `here` and bound to its CPU or not, moves there from this
+    /// home.
+    pub fn is_left_for(&self, here: &Self, nr_ready: u32, is_bound: bool) -> bool {
+        ffi::tw_native_moves_home(self, here, nr_ready, u32::from(is_bound)) != 0
     }
 }
 
@@ -56,6 +58,11 @@ impl Stay {
             home: home.map_or(0, plus_one),
             here: plus_one(here),
         }
+    }
+
+    /// Whether the task, bound to its CPU or not, counts at its home.
+    pub fn counts_at_home(&self, is_bound: bool) -> bool {
+        ffi::tw_native_counts_at_home(self, u32::from(is_bound)) != 0
     }
 
     /// How many of two tasks of different caches come home if they change places; 0 if that drives one from home.

@@ -164,9 +164,14 @@ u32 tw_native_founds_home(u32 nr_others)
 	return tw_founds_home(nr_others);
 }
 
-u32 tw_native_moves_home(const struct tw_llc *home, const struct tw_llc *here, u32 nr_ready)
+u32 tw_native_counts_at_home(const struct tw_stay *stay, u32 bound)
 {
-	return tw_moves_home(home, here, nr_ready);
+	return tw_counts_at_home(stay, bound);
+}
+
+u32 tw_native_moves_home(const struct tw_llc *home, const struct tw_llc *here, u32 nr_ready, u32 bound)
+{
+	return tw_moves_home(home, here, nr_ready, bound);
 }
 
 u32 tw_native_home_gain(const struct tw_stay *own, const struct tw_stay *other)

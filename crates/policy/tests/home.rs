@@ -18,9 +18,17 @@ fn a_home_is_left_that_has_too_little_room_for_one_that_has_enough() {
         nr_cpus: 4,
         nr_at_home,
     };
-    assert!(llc(5).is_left_for(&llc(1), 3));
-    assert!(!llc(5).is_left_for(&llc(2), 3), "there is no room either");
-    assert!(!llc(4).is_left_for(&llc(0), 3), "all have room");
+    assert!(llc(5).is_left_for(&llc(1), 3, false));
+    assert!(!llc(5).is_left_for(&llc(1), 3, true), "it is bound");
+    assert!(!llc(5).is_left_for(&llc(2), 3, false), "there is no room either");
+    assert!(!llc(4).is_left_for(&llc(0), 3, false), "all have room");
+}
+
+#[test]
+fn who_is_bound_elsewhere_does_not_count_at_home() {
+    let counts = |home, is_bound| Stay::new(home, 1).counts_at_home(is_bound);
+    assert!(counts(Some(1), true) && counts(Some(0), false));
+    assert!(!counts(Some(0), true) && !counts(None, false));
 }
 
 #[test]
@@ -79,7 +87,10 @@ impl Full {
         if home == here {
             return false;
         }
-        if self.llc(home).is_left_for(&self.llc(here), self.nr_cores as u32) {
+        if self
+            .llc(home)
+            .is_left_for(&self.llc(here), self.nr_cores as u32, false)
+        {
             self.homes[program] = here;
             return true;
         }

@@ -76,11 +76,20 @@ fn choose_programs(skel: &mut OpenBpfSkel<'_>, options: &Options) {
         ops.running = ptr::null_mut();
         ops.exit_task = ptr::null_mut();
     }
+    if matches!(options.inject_fault, Some(Fault::Hookless)) {
+        ops.select_cpu = ptr::null_mut();
+        ops.enqueue = ptr::null_mut();
+        ops.dispatch = ptr::null_mut();
+        ops.quiescent = ptr::null_mut();
+        ops.running = ptr::null_mut();
+        ops.enable = ptr::null_mut();
+        ops.disable = ptr::null_mut();
+    }
 }
 
 fn number_of(fault: Option<Fault>) -> bpf_intf::tw_fault {
     match fault {
-        None => bpf_intf::tw_fault_TW_FAULT_NONE,
+        None | Some(Fault::Hookless) => bpf_intf::tw_fault_TW_FAULT_NONE,
         Some(Fault::Ageless) => bpf_intf::tw_fault_TW_FAULT_AGELESS,
         Some(Fault::LostTimer) => bpf_intf::tw_fault_TW_FAULT_LOST_TIMER,
         Some(Fault::OldClock) => bpf_intf::tw_fault_TW_FAULT_OLD_CLOCK,
@@ -205,14 +214,17 @@ fn set_flags(skel: &mut OpenBpfSkel<'_>) -> Result<()> {
         flags |= *compat::SCX_OPS_SWITCH_PARTIAL;
     }
     let alternates = rodata.alternate != bpf_intf::tw_alternate_by_TW_ALTERNATE_OFF;
-    if rodata.nr_faster > 0 || rodata.has_smt || rodata.has_mode || alternates {
+    let has_better_cpus = rodata.nr_faster > 0 || rodata.has_smt || rodata.has_mode || alternates;
+    let has_cgroups = rodata.has_cgroups;
+    let ops = skel.struct_ops.threadwise_ops_mut();
+    if has_better_cpus && !ops.enqueue.is_null() {
         // A task that would go on alone is enqueued all the same, which is how it leaves for a better CPU.
         flags |= *compat::SCX_OPS_ENQ_LAST;
     }
-    if rodata.has_cgroups {
+    if has_cgroups {
         flags |= cgroups::flags();
     }
-    skel.struct_ops.threadwise_ops_mut().flags |= flags;
+    ops.flags |= flags;
     Ok(())
 }
 

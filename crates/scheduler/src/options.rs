@@ -145,6 +145,9 @@ pub enum Fault {
     Patient,
     /// No CPU asks another for its task: a fast one with nothing to do, or for an exchange
     Aloof,
+    /// None of the hooks of wake-ups and switches is there, and tasks wait in the kernel's own queue for all CPUs: what is left is
+    /// the least that a scheduler of this kind costs
+    Hookless,
     /// Statistics of programs that ended are kept
     Hoard,
     /// Kernel threads that are bound to a CPU wait for their turn there

@@ -31,8 +31,8 @@ pub struct Options {
     #[arg(long, value_name = "RUN", conflicts_with_all = ["experiment", "runs", "rounds", "seconds", "seed", "phase_units", "same_phases", "mips", "no_store"])]
     resume: Option<String>,
 
-    /// Only these of the file's runs, such as "A + B", and what each program of them does alone
-    #[arg(long, value_name = "RUN", value_delimiter = ',')]
+    /// Only this of the file's runs, such as "A + B", and what each program of it does alone; may be said several times
+    #[arg(long = "run", value_name = "RUN")]
     runs: Vec<String>,
 
     /// Repeat everything so often, instead of what the file says
@@ -191,8 +191,8 @@ fn choose_runs(experiment: &mut Experiment, chosen: &[String]) -> Result<()> {
     for wanted in chosen {
         ensure!(
             runs.iter().any(|run| name(run) == *wanted),
-            "--runs {wanted:?}: the experiment has {}",
-            runs.iter().map(name).collect::<Vec<_>>().join(", ")
+            "--run {wanted:?}: the experiment has {:?}",
+            runs.iter().map(name).collect::<Vec<_>>()
         );
     }
     let (kept, left): (Vec<_>, Vec<_>) = runs.iter().cloned().partition(|run| chosen.contains(&name(run)));

@@ -145,7 +145,7 @@ pub struct RunOptions {
     #[arg(long, value_enum, value_delimiter = ',')]
     without: Vec<LeftOut>,
 
-    /// Compare with the other sched_ext schedulers too, whether the file names them or not
+    /// Compare with other sched_ext schedulers too, whether the file names them or not; --peers is --peers=usual
     #[arg(
         long,
         value_enum,

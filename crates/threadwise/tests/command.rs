@@ -627,12 +627,12 @@ fn of_an_experiment_the_runs_that_are_asked_for_are_carried_out() {
     // With what its programs do alone, by which it is evaluated.
     let words: Vec<String> = serde_json::from_str(last).unwrap();
     let name = words.join(" + ");
-    let chosen = runs(&["--runs", &name]);
+    let chosen = runs(&["--run", &name]);
     assert!(
         chosen.len() == words.len() + 1 && chosen.contains(last),
         "{chosen:?} of {all:?}"
     );
-    let refused = simulated("stages", &["--runs", "nobody"]);
+    let refused = simulated("stages", &["--run", "nobody"]);
     assert_eq!(refused.status.code(), Some(2));
     let said = text(&refused.stderr);
     assert!(said.contains("\"nobody\"") && said.contains(&name), "{said}");

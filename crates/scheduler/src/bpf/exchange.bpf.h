@@ -39,7 +39,8 @@ __noinline bool look_at_candidate(s32 cpu, s32 to, struct candidate *found __arg
 	if (tctx && known) {
 		found->stay.home = home_of(known, found->nr_ready);
 		found->is_bound = running->nr_cpus_allowed == 1;
-		found->goes = bpf_cpumask_test_cpu(to, running->cpus_ptr) &&
+		found->goes = class_of(running) != TW_CLASS_KERNEL && may_move(running) &&
+			      bpf_cpumask_test_cpu(to, running->cpus_ptr) &&
 			      tw_may_change(&tctx->rest, scx_bpf_now());
 		/* Who fills a package does not spread over another. */
 		if (pairing && mode == TW_MODE_PERFORMANCE)
@@ -64,25 +65,25 @@ __noinline int note_change(s32 cpu, u64 now)
 	return 0;
 }
 
-/*
- * What the tasks behind each last-level cache need, and how many of all are at home there, but for those that
- * are bound elsewhere and never come.
- */
+/* What the tasks behind each last-level cache need, its CPUs, and how many of all tasks are at home there. */
 static void sum_up(struct tally *tally)
 {
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
 	u32 i, nr = nr_spots();
 	struct candidate found;
 
 	__builtin_memset(tally->need, 0, sizeof(tally->need));
 	__builtin_memset(tally->homes, 0, sizeof(tally->homes));
 	bpf_for(i, 0, nr) {
-		tally->homes[llc_at(i)].nr_cpus++;
+		if (bpf_cpumask_test_cpu(i, online))
+			tally->homes[llc_at(i)].nr_cpus++;
 		if (!look_at_candidate(i, i, &found))
 			continue;
 		tally->need[llc_at(i)] += found.need;
-		if (found.stay.home && (found.stay.home == found.stay.here || !found.is_bound))
+		if (tw_counts_at_home(&found.stay, found.is_bound))
 			tally->homes[(found.stay.home - 1) & (TW_DOMAINS - 1)].nr_at_home++;
 	}
+	scx_bpf_put_cpumask(online);
 }
 
 /* Whether the program of a task that is away from home is to be at home here. */
@@ -91,7 +92,7 @@ static bool moves_home(const struct candidate *own, const struct tally *tally)
 	const struct tw_llc *home = &tally->homes[(own->stay.home - 1) & (TW_DOMAINS - 1)];
 	const struct tw_llc *here = &tally->homes[(own->stay.here - 1) & (TW_DOMAINS - 1)];
 
-	return own->stay.home && !own->is_bound && tw_moves_home(home, here, own->nr_ready);
+	return own->stay.home && tw_moves_home(home, here, own->nr_ready, own->is_bound);
 }
 
 static u64 gain_of(const struct candidate *own, const struct candidate *other, const struct tally *tally)

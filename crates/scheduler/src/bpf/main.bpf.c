@@ -531,7 +531,7 @@ static __always_inline bool prev_leaves(struct cpu_ctx *cctx, s32 cpu, struct ta
 	if (cpus_differ() && !(prev->flags & PF_EXITING)) {
 		better = find_better(prev, task.class, cpu, &taken);
 		called_to = take_turn(cctx);
-		/* It may be another one than that for which it was called. */
+		/* Another one than that which was called goes too, if it may. */
 		if (better < 0 && called_to >= 0 && task.class != TW_CLASS_KERNEL &&
 		    bpf_cpumask_test_cpu(called_to, prev->cpus_ptr) && may_move(prev)) {
 			better = called_to;

@@ -17,7 +17,8 @@ const volatile u8 package_of[TW_MAX_CPUS];
 struct tally {
 	u32 llc[TW_DOMAINS];
 	u32 package[TW_DOMAINS];
-	/* What the tasks behind a cache need of it, and how many are at home there (exchange.bpf.h). */
+	/* What the tasks behind a cache need of it; its CPUs, and how many are at home there
+	 * (exchange.bpf.h). */
 	u64 need[TW_DOMAINS];
 	struct tw_llc homes[TW_DOMAINS];
 	/*

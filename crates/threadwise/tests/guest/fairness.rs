@@ -212,7 +212,8 @@ fn ten_times_more_serial_programs_than_cpus_do_not_starve_a_parallel_one() {
     );
 }
 
-/// 80 serial programs on eight CPUs, one in eight of nice 5, and the first bound to a CPU; and a trace of who ran.
+/// 80 serial programs on eight CPUs, one in eight of nice 5, and the first bound to a CPU, beside a parallel one of eight threads that
+/// spin where they meet, so that all are ready always; and a trace of who ran.
 fn traced_crowd(scheduler: &str) -> Job {
     let script = r#"
         busybox mount -t tracefs none /sys/kernel/tracing
@@ -221,19 +222,18 @@ fn traced_crowd(scheduler: &str) -> Job {
             sh -c "busybox renice -n $nice \$\$ >/dev/null; exec threadwise bench synthetic --ratio 1:inf --threads 1 --phase-units 500 --duration 200" >/dev/null & PIDS="$PIDS$! "
             i=$((i + 1))
         done
+        threadwise bench synthetic --ratio inf:1 --threads 8 --wait active --phase-units 500 --duration 200 >/dev/null & PARALLEL=$!
         busybox sleep 5; busybox taskset -p 8 ${PIDS%% *} >/dev/null; cd /sys/kernel/tracing
+        for thread in /proc/$PARALLEL/task/*; do THREADS="$THREADS ${thread##*/}"; done
         echo ff >tracing_cpumask; echo 4096 >buffer_size_kb; echo >trace; echo 1 >events/sched/sched_switch/enable
         echo 1 >tracing_on; busybox sleep 5; echo 0 >tracing_on; echo 0 >events/enable
-        echo "programs: $PIDS"; busybox grep -o '[0-9.]*: sched_switch: .*' trace; kill $PIDS"#;
+        echo "tasks: $PIDS$THREADS"; busybox grep -o '[0-9.]*: sched_switch: .*' trace; kill $PIDS $PARALLEL"#;
     job(scheduler, script)
 }
 
 /// How long each of them waited at most while they were traced, in milliseconds.
 fn longest_waits(out: &str) -> Vec<f64> {
-    let programs = out
-        .lines()
-        .find_map(|line| line.strip_prefix("programs: "))
-        .unwrap();
+    let tasks = out.lines().find_map(|line| line.strip_prefix("tasks: ")).unwrap();
     let switches: Vec<(f64, u64, u64)> = out.lines().filter_map(switch).collect();
     let (began, ended) = (switches[0].0, switches[switches.len() - 1].0);
     let longest = |pid: u64| {
@@ -248,7 +248,7 @@ fn longest_waits(out: &str) -> Vec<f64> {
         }
         if runs { longest } else { longest.max(ended - since) }
     };
-    programs
+    tasks
         .split_whitespace()
         .map(|pid| longest(pid.parse().unwrap()))
         .collect()
@@ -280,8 +280,14 @@ fn nobody_waits_for_longer_than_is_stated_among_ten_times_more_programs_than_cpu
         (9.0..1_300.0).contains(&longest) && waits.iter().all(|&wait| wait > 1.0)
     };
     let waits = until_shown("smp-8", &traced_crowd("scx_threadwise"), longest_waits, hold);
-    assert_eq!(waits.len(), 80);
+    assert_eq!(waits.len(), 88);
+    println!("{waits:?}");
     assert!(hold(&waits), "{waits:?}");
+    let ageless = longest_waits(&stdout(exec(
+        "smp-8",
+        &traced_crowd("scx_threadwise --inject-fault ageless"),
+    )));
+    println!("{ageless:?}");
     let starved = exec("smp-8", &traced_crowd("scx_threadwise --inject-fault starve"));
     if !is_stalled(&starved) {
         let waits = longest_waits(&stdout(starved));

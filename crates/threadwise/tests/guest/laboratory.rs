@@ -492,9 +492,9 @@ fn processes_with(text: &str) -> Vec<String> {
 
 #[test]
 fn a_sweep_that_was_killed_goes_on_where_it_stopped() {
-    const NR: u64 = 8;
+    const NR: u64 = 16;
     let experiment = Experiment::new(
-        "name = 'sweep'\ndescription = 'd'\nmachine = 'smp-8'\nmips = 60\nseconds = 0.5\nrounds = 4\n\
+        "name = 'sweep'\ndescription = 'd'\nmachine = 'smp-8'\nmips = 60\nseconds = 0.5\nrounds = 8\n\
          [[scheduler]]\nname = 'kernel'\n[[scheduler]]\nname = 'ours'\ncommand = ['scx_threadwise']\n\
          [[program]]\nname = 'A'\nsynthetic = { ratio = '1:inf', phase_units = 1000, threads = 1 }\n",
     );
@@ -516,12 +516,13 @@ fn a_sweep_that_was_killed_goes_on_where_it_stopped() {
         assert!(running.try_wait().unwrap().is_none(), "it ended");
         std::thread::sleep(Duration::from_millis(200));
     }
+    let guest = || processes_with(temporary.to_str().unwrap());
+    assert!(!guest().is_empty(), "the guest runs from there");
     // SIGKILL, of which it learns nothing.
     running.kill().unwrap();
     running.wait().unwrap();
     std::thread::sleep(Duration::from_secs(1));
-    let left = processes_with(temporary.to_str().unwrap());
-    assert!(left.is_empty(), "the guest is gone too: {left:?}");
+    assert!(guest().is_empty(), "the guest is gone too: {:?}", guest());
     let (nr_kept, state) = listed();
     assert!(
         (3..NR).contains(&nr_kept) && state == "interrupted",

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{gain_of, kept, more};
+use super::{kept, more};
 
 /// More work apart than together, in percent, or grouped than apart for programs that share memory; beside what the paper has.
 pub fn packages() -> String {
@@ -48,26 +48,6 @@ pub fn packages() -> String {
     );
     format!(
         "| | paper | 4 MB | 16 MB | 4 MB, 3 GHz while the neighbour is idle |\n|---|---|---|---|---|\n{rows}"
-    )
-}
-
-/// The same of a run in the lab, with intervals, and with the schedulers that have no modes.
-pub fn lab_packages(result: &Value) -> String {
-    let runs = result["runs"].as_array().unwrap();
-    let schedulers = |run: &Value| run["schedulers"].as_array().unwrap()[1..].to_vec();
-    let row = |run: &Value| {
-        let name = run["run"][0].as_str().unwrap();
-        let done = run["schedulers"][0]["total"]["mean"].as_f64().unwrap() / 1000.0;
-        let gains: Vec<String> = schedulers(run).iter().map(gain_of).collect();
-        format!("| {name} | {done:.1} | {} |\n", gains.join(" | "))
-    };
-    let names = schedulers(&runs[0]);
-    let names: Vec<&str> = names.iter().map(|of| of["scheduler"].as_str().unwrap()).collect();
-    let rows: String = runs.iter().map(row).collect();
-    format!(
-        "| two of | together: 1000 units/s | {} |\n|---|---|{}\n{rows}",
-        names.join(" | "),
-        "---|".repeat(names.len())
     )
 }
 

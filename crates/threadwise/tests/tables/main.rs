@@ -7,6 +7,7 @@
 mod caches;
 mod pairs;
 mod programs;
+mod summary;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -224,12 +225,20 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
         ),
         ("lab-hidden-smt", gains(&measured("lab-hidden-smt"))),
         ("lab-servers", programs::servers(&measured("lab-servers"))),
+        (
+            "lab-servers-smt-off",
+            programs::servers(&measured("lab-servers-smt-off")),
+        ),
         ("told", pairs::told()),
         ("foresight", pairs::foresight()),
         ("same-phases", pairs::same_phases()),
         ("stages", programs::stages()),
         ("packages", caches::packages()),
-        ("lab-packages", caches::lab_packages(&measured("lab-packages"))),
+        ("lab-packages", gains(&measured("lab-packages"))),
+        (
+            "lab-packages-accelerated",
+            gains(&measured("lab-packages-accelerated")),
+        ),
         ("pairing", gains(&kept("pairing", ""))),
         ("alternation", gains(&kept("alternation", ""))),
         ("mechanisms", programs::mechanisms(&kept("mechanisms", ""))),

@@ -23,8 +23,7 @@ impl Candidate {
     }
 }
 
-/// What the tasks behind each last-level cache need, and how many of all are at home there, but for those that are bound
-/// elsewhere and never come.
+/// What the tasks behind each last-level cache need, its CPUs, and how many of all tasks are at home there.
 struct Sums {
     need: Vec<u64>,
     homes: Vec<Llc>,
@@ -34,15 +33,19 @@ impl Sums {
     fn of(kernel: &Kernel, candidates: &[Option<Candidate>]) -> Self {
         let llcs = 0..kernel.domains.nr_llcs();
         let mut need = vec![0; llcs.len()];
+        let online = |llc| {
+            let cpus = kernel.domains.cpus_of(llc).iter();
+            cpus.filter(|&&cpu| kernel.is_online(cpu))
+        };
         let empty = |llc| Llc {
-            nr_cpus: kernel.domains.cpus_of(llc).len() as u32,
+            nr_cpus: online(llc).count() as u32,
             nr_at_home: 0,
         };
         let mut homes: Vec<Llc> = llcs.map(empty).collect();
         for candidate in candidates.iter().flatten() {
             need[candidate.here] += u64::from(candidate.need);
-            let comes = |&home: &usize| home == candidate.here || !candidate.is_bound;
-            if let Some(home) = candidate.home.filter(comes) {
+            let counts = |_: &usize| candidate.stay().counts_at_home(candidate.is_bound);
+            if let Some(home) = candidate.home.filter(counts) {
                 homes[home].nr_at_home += 1;
             }
         }
@@ -51,8 +54,9 @@ impl Sums {
 
     /// Whether the program of a task that is away from home is to be at home here.
     fn moves_home(&self, own: &Candidate) -> bool {
-        let home = own.home.filter(|_| !own.is_bound);
-        home.is_some_and(|home| self.homes[home].is_left_for(&self.homes[own.here], own.nr_ready))
+        let moves =
+            |home: usize| self.homes[home].is_left_for(&self.homes[own.here], own.nr_ready, own.is_bound);
+        own.home.is_some_and(moves)
     }
 
     fn gain(&self, own: &Candidate, other: &Candidate) -> u64 {

@@ -904,7 +904,7 @@ impl Scheduler for Threadwise {
         if self.held_as(kernel, prev).is_some() {
             return self.dispatch_idle(kernel, cpu, sent_to);
         }
-        // It may be another one than that for which it was called.
+        // Another one than that which was called goes too, if it may.
         let may_go = called_to.filter(|&there| task.class != Class::Kernel && kernel.may_run(prev, there));
         if self.cpus_differ()
             && let Some(leaves_for) = self

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! That docs/results.md says of some runs in the lab that are kept what they say.
+
+use serde_json::Value;
+
+use super::{REPOSITORY, least, means, measured, more, of_all};
+
+/// A ratio as what it is more than one, without its sign of percent.
+fn plain(ratio: f64) -> String {
+    more(ratio).replace(" %", "")
+}
+
+/// What a scheduler of that number gains on the mean over all runs of several programs.
+fn mean_gain(result: &Value, scheduler: usize) -> f64 {
+    of_all(&means(result, scheduler, "over_baseline"))
+}
+
+/// That of the best of the schedulers that are not ours.
+fn best_of_others(result: &Value) -> f64 {
+    let nr = result["runs"][0]["schedulers"].as_array().unwrap().len();
+    let gains = (2..nr).map(|other| mean_gain(result, other));
+    gains.fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// The gain of a scheduler in a run of this first program.
+fn gain(result: &Value, program: &str, scheduler: usize) -> f64 {
+    let mut runs = result["runs"].as_array().unwrap().iter();
+    let run = runs.find(|run| run["run"][0] == program).unwrap();
+    run["schedulers"][scheduler]["over_baseline"]["ratio"]
+        .as_f64()
+        .unwrap()
+}
+
+#[test]
+fn the_summary_says_what_kept_runs_say() {
+    let summary = std::fs::read_to_string(format!("{REPOSITORY}/docs/results.md")).unwrap();
+    let [five, twenty, hundred] = ["5ms", "20ms", "100ms"].map(|of| measured(&format!("lab-pairs-{of}")));
+    let [unequal, unequal_fast] = ["unequal", "unequal-fast"].map(|of| measured(&format!("lab-pairs-{of}")));
+    let [real, spinning] = ["table-8", "openmp-active"].map(|of| measured(&format!("lab-{of}")));
+    let packages = measured("lab-packages");
+    let apart = |packages: &Value| {
+        ["hungry", "medium", "modest", "no locality"].map(|program| plain(gain(packages, program, 1)))
+    };
+    let [apart, accelerated] = [&packages, &measured("lab-packages-accelerated")].map(apart);
+    let fairness = |result: &Value, scheduler| of_all(&means(result, scheduler, "fairness"));
+    let said = [
+        format!(
+            "phases of 20 ms: {} %, the best of them {}; 5 ms: {} and {} %; 100 ms at 60 million: {} and {} %",
+            plain(mean_gain(&twenty, 1)),
+            plain(best_of_others(&twenty)),
+            plain(mean_gain(&five, 1)),
+            plain(best_of_others(&five)),
+            plain(mean_gain(&hundred, 1)),
+            plain(best_of_others(&hundred)),
+        ),
+        format!(
+            "one core twice as fast, which the others cannot be told: {} and {} %",
+            plain(mean_gain(&unequal, 1)),
+            plain(best_of_others(&unequal)),
+        ),
+        format!(
+            "{:.3} with phases of 20 ms (kernel {:.3})",
+            fairness(&twenty, 1),
+            fairness(&twenty, 0)
+        ),
+        format!(
+            "[lab] {} % at 250 million instructions a second, {} % at 80",
+            plain(mean_gain(&unequal_fast, 1)),
+            plain(mean_gain(&unequal, 1)),
+        ),
+        format!(
+            "[lab] {}, least {}, at 20 million",
+            more(mean_gain(&real, 1)),
+            more(least(&means(&real, 1, "over_baseline"))),
+        ),
+        format!("[lab] {} (four other schedulers", more(mean_gain(&spinning, 1))),
+        format!(
+            "apart {} and {} % (the paper's programs: 16, 13.2, 5.2 and 1 %), grouped {}",
+            apart[..3].join(", "),
+            apart[3],
+            more(gain(&packages, "sharing", 2)),
+        ),
+        format!(
+            "of their package are idle, apart {} and {} %",
+            accelerated[..3].join(", "),
+            accelerated[3],
+        ),
+    ];
+    for said in said {
+        assert!(summary.contains(&said), "docs/results.md does not say: {said}");
+    }
+}
