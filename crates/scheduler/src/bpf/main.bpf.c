@@ -84,6 +84,8 @@ static s32 claim_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 	if (!has_smt && bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) &&
 	    scx_bpf_test_and_clear_cpu_idle(prev_cpu))
 		return prev_cpu;
+	if (none_is_idle())
+		return -1;
 	seat = scx_bpf_select_cpu_and(p, prev_cpu, wake_flags, p->cpus_ptr, 0);
 	/* Who is woken by one that sleeps at once may have been given the CPU of that. */
 	if (seat < 0 || !has_smt || hidden_smt || has_mode || (wake_flags & SCX_WAKE_SYNC))

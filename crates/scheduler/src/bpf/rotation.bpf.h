@@ -204,13 +204,11 @@ static bool kick_idle_for(struct task_struct *p, u64 now)
  * by now: when it was queued it did not. That takes the first of them that may run there and leaves. */
 __noinline bool kick_idle_behind_first(s32 queue, u64 now)
 {
-	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
-	bool none = bpf_cpumask_empty(idle), found = false;
 	struct task_struct *p;
+	bool found = false;
 	u32 nr = 0;
 
-	scx_bpf_put_idle_cpumask(idle);
-	if (none || nr_waiting_at(queue) < 2)
+	if (none_is_idle() || nr_waiting_at(queue) < 2)
 		return false;
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, queue, 0) {

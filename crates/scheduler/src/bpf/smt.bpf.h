@@ -206,9 +206,13 @@ static s32 prefer_core(const struct task_struct *p, s32 prev, s32 cpu)
 /* An idle CPU for which a running task of this class leaves its own, claimed, or -1. */
 static s32 find_better_seat(const struct task_struct *p, enum tw_class class, s32 cpu)
 {
-	struct neighbours beside = neighbours_of(cpu);
-	u32 limit = tw_leaves_seat_for(class, beside.run, beside.serial);
+	struct neighbours beside;
+	u32 limit;
 
+	if (none_is_idle())
+		return -1;
+	beside = neighbours_of(cpu);
+	limit = tw_leaves_seat_for(class, beside.run, beside.serial);
 	if (limit == TW_SEAT_SHARED)
 		return claim_whole_core(p, cpu);
 	return limit == TW_SEAT_BEST ? -1 : claim_seat(p, cpu, limit);

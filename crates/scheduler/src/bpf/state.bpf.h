@@ -468,6 +468,17 @@ static bool leaves_cache(struct task_struct *p, u64 now)
 /* There are idle CPUs, but none to which a task goes yet. */
 #define TW_IDLE_LATER (-2)
 
+/* Whether no CPU is idle, as mostly under load: each search of the kernel's for one takes several looks then.
+ */
+static bool none_is_idle(void)
+{
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+	bool none = bpf_cpumask_empty(idle);
+
+	scx_bpf_put_idle_cpumask(idle);
+	return none;
+}
+
 /* Claims one of these idle CPUs for a task, behind the same last-level cache as `cpu`, or -1. */
 static s32 claim_among(const struct task_struct *p, s32 cpu, const struct cpumask *idle)
 {
@@ -516,7 +527,9 @@ __noinline s32 claim_near(struct task_struct *p __arg_trusted, s32 cpu, u64 now)
 /* The same, where there may be one last-level cache only. */
 static s32 claim_any(struct task_struct *p, u64 now)
 {
-	return has_caches ? claim_near(p, scx_bpf_task_cpu(p), now) : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (has_caches)
+		return claim_near(p, scx_bpf_task_cpu(p), now);
+	return has_smt && none_is_idle() ? -1 : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 }
 
 /* Parallel tasks that may run on one CPU only leave word there; whether a serial one goes by its vtime. */
