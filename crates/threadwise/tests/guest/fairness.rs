@@ -273,21 +273,22 @@ fn switch(line: &str) -> Option<(f64, u64, u64)> {
 #[test]
 #[ignore = "long: make test FULL=1"]
 fn nobody_waits_for_longer_than_is_stated_among_ten_times_more_programs_than_cpus() {
-    // ARCHITECTURE.md, "Bounds": 1.2 s for who is at the end of its span, and 1.3 s whatever others weigh. It was 149 ms when this
-    // was written. Each waits for the nine others of its CPU, for a slice of a millisecond at the least.
-    let hold = |waits: &Vec<f64>| {
-        let longest = waits.iter().copied().fold(0.0, f64::max);
-        (9.0..1_300.0).contains(&longest) && waits.iter().all(|&wait| wait > 1.0)
-    };
+    // ARCHITECTURE.md, "Bounds": 1.2 s for who is at the end of its span, and 1.3 s whatever others weigh. When this was written it was
+    // 241 ms, who is of nice 5, and 84 ms for threads of the parallel program. Each waits for the ten others of its CPU.
+    let longest = |waits: &[f64]| waits.iter().copied().fold(0.0, f64::max);
+    let hold =
+        |waits: &Vec<f64>| (9.0..700.0).contains(&longest(waits)) && waits.iter().all(|&wait| wait > 1.0);
     let waits = until_shown("smp-8", &traced_crowd("scx_threadwise"), longest_waits, hold);
     assert_eq!(waits.len(), 88);
-    println!("{waits:?}");
     assert!(hold(&waits), "{waits:?}");
-    let ageless = longest_waits(&stdout(exec(
+    // With boosts that do not age the parallel program waits for all 80; it was 3.3 s of the five that are traced.
+    let ageless = until_shown(
         "smp-8",
         &traced_crowd("scx_threadwise --inject-fault ageless"),
-    )));
-    println!("{ageless:?}");
+        longest_waits,
+        |waits| longest(&waits[80..]) > 1_300.0,
+    );
+    assert!(longest(&ageless[80..]) > 1_300.0, "{ageless:?}");
     let starved = exec("smp-8", &traced_crowd("scx_threadwise --inject-fault starve"));
     if !is_stalled(&starved) {
         let waits = longest_waits(&stdout(starved));

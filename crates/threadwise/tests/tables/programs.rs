@@ -146,7 +146,31 @@ pub fn real_pairs(result: &Value) -> String {
     )
 }
 
-/// Of the same pairs: beside each other over one after the other, and how many are better so.
+/// Pairs of real programs on equal cores: each beside the other over one after the other, under both schedulers, and the gain.
+pub fn real_pairs_on_equal_cores(result: &Value) -> String {
+    let over = |run: &Value, scheduler: usize| {
+        let over = &run["schedulers"][scheduler]["over_sequential"]["ratio"];
+        more(over.as_f64().unwrap())
+    };
+    let row = |run: &Value| {
+        let (kernel, ours) = (over(run, 0), over(run, 1));
+        format!(
+            "| {} | {kernel} | {ours} |{}\n",
+            programs_of(run),
+            gain_cells(run)
+        )
+    };
+    let rows: String = together(result).map(row).collect();
+    let mean = |scheduler, key| more(of_all(&means(result, scheduler, key)));
+    format!(
+        "| pair | over one after the other, kernel | threadwise | gain |\n|---|---|---|---|\n{rows}| mean | {} | {} | {} |\n",
+        mean(0, "over_sequential"),
+        mean(1, "over_sequential"),
+        mean(1, "over_baseline"),
+    )
+}
+
+/// Of those on unequal cores: beside each other over one after the other, and how many are better so.
 pub fn real_pairs_in_all(result: &Value) -> String {
     let nr = together(result).count();
     assert_eq!(nr, 45);

@@ -35,8 +35,10 @@ fn gain(result: &Value, program: &str, scheduler: usize) -> f64 {
 fn the_summary_says_what_kept_runs_say() {
     let summary = std::fs::read_to_string(format!("{REPOSITORY}/docs/results.md")).unwrap();
     let [five, twenty, hundred] = ["5ms", "20ms", "100ms"].map(|of| measured(&format!("lab-pairs-{of}")));
+    let further = measured("lab-pairs-more");
     let [unequal, unequal_fast] = ["unequal", "unequal-fast"].map(|of| measured(&format!("lab-pairs-{of}")));
-    let [real, spinning] = ["table-8", "openmp-active"].map(|of| measured(&format!("lab-{of}")));
+    let [real, spinning, equal] =
+        ["table-8", "openmp-active", "openmp"].map(|of| measured(&format!("lab-{of}")));
     let packages = measured("lab-packages");
     let apart = |packages: &Value| {
         ["hungry", "medium", "modest", "no locality"].map(|program| plain(gain(packages, program, 1)))
@@ -52,6 +54,11 @@ fn the_summary_says_what_kept_runs_say() {
             plain(best_of_others(&five)),
             plain(mean_gain(&hundred, 1)),
             plain(best_of_others(&hundred)),
+        ),
+        format!(
+            "20 ms at 60 million: {} and {} %",
+            plain(mean_gain(&further, 1)),
+            plain(best_of_others(&further)),
         ),
         format!(
             "one core twice as fast, which the others cannot be told: {} and {} %",
@@ -72,6 +79,13 @@ fn the_summary_says_what_kept_runs_say() {
             "[lab] {}, least {}, at 20 million",
             more(mean_gain(&real, 1)),
             more(least(&means(&real, 1, "over_baseline"))),
+        ),
+        format!(
+            "[lab] {}, least {}; beside each other {:.2} times as fast as one after the other under the kernel's scheduler, {:.2} times",
+            more(mean_gain(&equal, 1)),
+            more(least(&means(&equal, 1, "over_baseline"))),
+            of_all(&means(&equal, 0, "over_sequential")),
+            of_all(&means(&equal, 1, "over_sequential")),
         ),
         format!("[lab] {} (four other schedulers", more(mean_gain(&spinning, 1))),
         format!(
