@@ -537,9 +537,12 @@ fn a_sweep_that_was_killed_goes_on_where_it_stopped() {
     assert_eq!(listed().1, "complete");
     let all = samples();
     assert_eq!(all[..kept.len()], kept, "what was measured is as it was");
-    let nr_valid = all.iter().filter(|sample| sample["void"] == false).count();
-    assert_eq!(
-        (nr_valid as u64, resumed["nr_void"].as_u64()),
-        (NR, Some(all.len() as u64 - NR))
-    );
+    // A round of two that was interrupted is taken again as a whole: schedulers are compared within a boot.
+    let nr_valid = |samples: &[serde_json::Value]| {
+        let valid = samples.iter().filter(|sample| sample["void"] == false);
+        valid.count() as u64
+    };
+    let nr_void = all.len() as u64 - nr_valid(&all);
+    assert_eq!(nr_valid(&all), NR + nr_valid(&kept) % 2);
+    assert_eq!(resumed["nr_void"].as_u64(), Some(nr_void));
 }
