@@ -219,6 +219,10 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
             "lab-openmp",
             programs::real_pairs_on_equal_cores(&measured("lab-openmp")),
         ),
+        (
+            "lab-interactive",
+            programs::latencies(&measured("lab-interactive")),
+        ),
         ("lab-table-8", programs::real_pairs(&measured("lab-table-8"))),
         (
             "lab-table-8-means",
@@ -293,6 +297,13 @@ fn stored_runs_reach_what_is_aimed_at() {
     }
     // The paper's mean for real programs.
     assert!(of_all(&means(&measured("lab-table-8"), 1, "over_baseline")) >= 1.0347);
+    // What people wait for comes no later than under the kernel's scheduler, nor than under any other.
+    for run in measured("lab-interactive")["runs"].as_array().unwrap() {
+        let of_others = run["schedulers"].as_array().unwrap().iter();
+        let mut ends = of_others.map(|of| of["total"]["mean"].as_f64().unwrap());
+        let (kernel, ours) = (ends.next().unwrap(), ends.next().unwrap());
+        assert!(ours > kernel && ends.all(|other| ours > other), "{run}");
+    }
     // On equal cores all pairs gain, and beside each other over one after the other is in the paper's order.
     let real = measured("lab-openmp");
     let [under_kernel, under_ours] =

@@ -146,6 +146,24 @@ pub fn real_pairs(result: &Value) -> String {
     )
 }
 
+/// Within how many milliseconds 99 of 100 wake-ups of an interactive program come, under each scheduler.
+pub fn latencies(result: &Value) -> String {
+    let schedulers = |run: &Value| run["schedulers"].as_array().unwrap().clone();
+    let within_ms = |of: &Value| format!(" {:.2} |", 1000.0 / of["total"]["mean"].as_f64().unwrap());
+    let row = |run: &Value| {
+        let cells: String = schedulers(run).iter().map(within_ms).collect();
+        format!("| {} |{cells}\n", programs_of(run))
+    };
+    let runs = result["runs"].as_array().unwrap();
+    let name = |of: &Value| format!(" {} |", of["scheduler"].as_str().unwrap());
+    let names: String = schedulers(&runs[0]).iter().map(name).collect();
+    let rows: String = runs.iter().map(row).collect();
+    format!(
+        "| beside eight programs, always |{names}\n|{}\n{rows}",
+        "---|".repeat(names.matches('|').count() + 1)
+    )
+}
+
 /// Pairs of real programs on equal cores: each beside the other over one after the other, under both schedulers, and the gain.
 pub fn real_pairs_on_equal_cores(result: &Value) -> String {
     let over = |run: &Value, scheduler: usize| {
