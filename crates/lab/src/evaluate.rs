@@ -197,6 +197,12 @@ impl<'a> Rounds<'a> {
         totals(&self.samples(scheduler, run))
     }
 
+    /// What all packages consumed, in joules, one a round; zeros where that is not known.
+    pub fn joules(&self, scheduler: &str, run: &[String]) -> Vec<f64> {
+        let samples = self.samples(scheduler, run);
+        samples.iter().map(|sample| sample.joules.iter().sum()).collect()
+    }
+
     /// A program's performance alone in each round, if the experiment ran it, or one that differs in nothing but its
     /// name and seed, alone.
     fn alone(&self, scheduler: &str, name: &str) -> Option<Vec<f64>> {

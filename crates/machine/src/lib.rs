@@ -38,4 +38,5 @@ pub use hardware::{Hardware, Memory, Power, Sharing};
 pub use id::{CoreId, CpuId, LlcId, MAX_CPUS, NodeId, PackageId};
 pub use level::{Group, Level, names};
 pub use machine::{Cache, CacheKind, CapacitySource, Cpu, Lab, MAX_CAPACITY, Machine};
+pub use render::{Picture, Tenant};
 pub use zoo::{ZooEntry, list_zoo};

@@ -5,6 +5,8 @@ mod svg;
 mod table;
 mod tree;
 
+pub use svg::{Picture, Tenant};
+
 use crate::level::names;
 use crate::machine::{Cache, CacheKind, Machine};
 
@@ -17,7 +19,13 @@ impl Machine {
     /// A picture, as a document of its own that may also be put into a page: levels as boxes within boxes, CPUs with
     /// their numbers, capacities where they differ. It is readable on light and dark ground.
     pub fn render_svg(&self) -> String {
-        svg::render(self)
+        svg::render(self, None).svg
+    }
+
+    /// The same picture with who has which CPU in place of capacities: `tenants` by CPU, fewer than there are CPUs if the last
+    /// have none.
+    pub fn render_tenants(&self, tenants: &[Option<Tenant>]) -> Picture {
+        svg::render(self, Some(tenants))
     }
 
     /// A table with a row for each level: how many there are, and how many CPUs each has.

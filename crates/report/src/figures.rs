@@ -15,7 +15,7 @@ pub struct Line {
     pub scheduler: String,
     /// What the figure is, as in the glossary.
     pub what: &'static str,
-    /// Of which of the programs, if not of all together.
+    /// Of which of the programs, if not of all together; energy is that of a package.
     pub program: String,
     /// What it is counted in; empty for ratios and shares.
     pub unit: &'static str,
@@ -70,6 +70,9 @@ fn of_scheduler(evaluation: &Evaluation, run: &RunResult, result: &SchedulerResu
         );
     }
     add("idle", "", "", summary(&result.idle));
+    for (package, joules) in result.joules.iter().enumerate() {
+        add("energy", &format!("package {package}"), "J", summary(joules));
+    }
     for (program, jitter) in run.run.iter().zip(&result.jitter) {
         add("jitter", program, "", (jitter.value, jitter.low, jitter.high));
     }

@@ -9,7 +9,9 @@ use std::path::Path;
 use scraper::{Html, Selector};
 use serde_json::json;
 use threadwise_report::Error;
-use threadwise_report::reproduction::{About, Form, Length, Outcome, Output, Plan, Produced, outcomes, page};
+use threadwise_report::reproduction::{
+    About, Form, Length, Outcome, Output, Plan, Produced, csv, outcomes, page,
+};
 
 const PLAN: &str = r#"
 [[paper]]
@@ -295,4 +297,25 @@ fn the_page_is_sound_and_has_every_figure() {
         let target = Selector::parse(&format!("[id='{target}']")).unwrap();
         assert_eq!(html.select(&target).count(), 1, "{:?}", link.attr("href"));
     }
+}
+
+#[test]
+fn csv_has_every_figure_beside_what_was_printed_and_why_one_is_missing() {
+    let lines = |outcome: Outcome| -> Vec<csv::StringRecord> {
+        let text = csv(&[outcome]);
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        assert_eq!(reader.headers().unwrap().iter().nth(8), Some("value"));
+        reader.records().map(Result::unwrap).collect()
+    };
+    let made = lines(outcome(PLAN, &[0.045, 0.5, 0.05, 0.1, 0.2, 0.3]));
+    let cells = |line: &csv::StringRecord| [3, 4, 8, 11, 12].map(|index| line[index].to_string());
+    assert_eq!(made.len(), 6);
+    assert_eq!(cells(&made[0]), ["number", "+4.5 %", "4.5", "within", ""]);
+    assert_eq!(
+        cells(&made[1]),
+        ["range", "+5 % to +15 %", "50.0", "same sign", ""]
+    );
+    assert_eq!(cells(&made[4]), ["drawn", "", "20.0", "", ""]);
+    let failed = lines(of_output(PLAN, Output::Failed("it fell".into())));
+    assert_eq!(cells(&failed[0]), ["number", "+4.5 %", "", "", "it fell"]);
 }

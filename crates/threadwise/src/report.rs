@@ -111,11 +111,13 @@ fn default_path(runs: &[Shown]) -> PathBuf {
     PathBuf::from(format!("{}.html", names.join("-")))
 }
 
-fn save_in(folder: &Path, name: &str, text: &str) -> Result<()> {
+/// Writes a file into a folder, which is made if there is none.
+pub fn save_in(folder: &Path, name: &str, text: &str) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     save(&folder.join(name), text)
 }
 
-fn save(path: &Path, text: &str) -> Result<()> {
+/// Writes a file.
+pub fn save(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

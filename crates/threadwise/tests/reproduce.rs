@@ -316,7 +316,9 @@ fn a_run_that_was_measured_before_stands_in_where_it_is_not_run() {
         let text = [&SMALL[..begins], &source, &SMALL[ends..]].concat();
         place.plan(&text.replace("runs[1]", "runs[0]"))
     };
-    let (results, status) = place.results(&[&with(STORED)]);
+    let (csv, svg) = (place.file("numbers.csv"), place.file("figures"));
+    let files = ["--csv", csv.to_str().unwrap(), "--svg", svg.to_str().unwrap()];
+    let (results, status) = place.results(&[&[with(STORED).as_str()], &files[..]].concat());
     assert_eq!(status, 0, "{results}");
     let file = std::fs::read_to_string(Path::new(REPOSITORY).join(STORED)).unwrap();
     let run: Value = serde_json::from_str(&file).unwrap();
@@ -334,6 +336,20 @@ fn a_run_that_was_measured_before_stands_in_where_it_is_not_run() {
     let gain = column["figures"][0][0]["value"].as_f64().unwrap();
     assert!((98.0..101.0).contains(&gain), "{column}");
     assert!(place.page().contains("cosmos: scx_cosmos"));
+    let numbers = std::fs::read_to_string(csv).unwrap();
+    let of_ours = format!(
+        "{gain},{},{},",
+        column["figures"][0][0]["interval"][0], column["figures"][0][0]["interval"][1]
+    );
+    assert!(
+        numbers.contains(&of_ours.replace("null", "")),
+        "no {of_ours} in {numbers}"
+    );
+    let drawn = std::fs::read_dir(svg)
+        .unwrap()
+        .map(|file| file.unwrap().file_name());
+    let drawn: Vec<_> = drawn.map(|name| name.into_string().unwrap()).collect();
+    assert!(drawn.iter().any(|name| name.ends_with("-gains.svg")), "{drawn:?}");
     // Nothing was run by then.
     let output = place.reproduce(&[&with("no/such/run.json"), "--dry-run"]);
     assert!(

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -263,6 +264,49 @@ fn a_report_is_a_page_with_its_figures_and_numbers() {
     place.fails(
         &format!("report {KEPT} -o /no/such/folder/page.html"),
         "/no/such/folder/page.html",
+    );
+}
+
+/// Figs. 5 and 6 of multicore-scheduling: who is where is what the pictures' boxes say.
+#[test]
+fn four_tasks_are_drawn_where_they_were_and_what_it_cost() {
+    let place = Place::new();
+    place.prints("sim run {repository}/experiments/packing.toml");
+    place.prints("report last --svg figures --csv numbers");
+    let read = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap();
+    let cpus_of = |mode: &str| -> Vec<u32> {
+        let picture = read(&format!("figures/placement-{mode}.svg"));
+        let boxes = picture.split("<title>CPU ").skip(1).map(|text| {
+            let (cpu, rest) = text.split_once(": ").unwrap();
+            let (name, rest) = rest.split_once(", ").unwrap();
+            let share: u32 = rest.split_once(" %").unwrap().0.parse().unwrap();
+            (cpu.parse().unwrap(), name, share)
+        });
+        let busy = boxes.filter(|(_, name, share)| *name != "nobody" && *share > 50);
+        busy.map(|(cpu, ..)| cpu).collect()
+    };
+    let groups = |cpus: &[u32], of: u32| cpus.iter().map(|cpu| cpu / of).collect::<BTreeSet<_>>().len();
+    let spread = cpus_of("01-one-two-three-four-performance");
+    assert_eq!(
+        (spread.len(), groups(&spread, 2)),
+        (4, 4),
+        "a cache each: {spread:?}"
+    );
+    let packed = cpus_of("02-one-two-three-four-powersave");
+    assert_eq!(
+        (packed.len(), groups(&packed, 4)),
+        (4, 1),
+        "one package: {packed:?}"
+    );
+    let energy = read("figures/energy-one-two-three-four.svg");
+    assert!(
+        energy.contains("performance, 209 W") && energy.contains("powersave, 136 W"),
+        "{energy}"
+    );
+    let numbers = read("numbers/figures.csv");
+    assert!(
+        numbers.contains(",powersave,energy,package 1,J,32.0,"),
+        "{numbers}"
     );
 }
 

@@ -11,6 +11,10 @@ use crate::machine::{Cache, MAX_CAPACITY, Machine};
 
 /// A CPU's box, in pixels.
 const CPU: (f64, f64) = (46.0, 34.0);
+/// With who has it.
+const TENANTED_CPU: (f64, f64) = (62.0, 48.0);
+/// Of a tenant's name so many signs fit.
+const NAME: usize = 9;
 /// Of machines with more CPUs than this only small boxes without text are drawn.
 const MAX_LABELLED: usize = 256;
 const SMALL_CPU: (f64, f64) = (8.0, 8.0);
@@ -24,6 +28,28 @@ const ROW: f64 = 512.0;
 /// Where the picture lies on dark ground, its lines are light. The machine's name keeps other styles out of it.
 const STYLE: &str = ".tw-machine{color:#1c2126}@media(prefers-color-scheme:dark){.tw-machine{color:#e3e6e9}}";
 
+/// Who has a CPU, and for how much of the time.
+#[derive(Clone, Debug)]
+pub struct Tenant {
+    /// Its name.
+    pub name: String,
+    /// Its colour, as in SVG.
+    pub colour: String,
+    /// Its share of the CPU's time, from 0 to 1.
+    pub share: f64,
+}
+
+/// A picture and its size.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    /// In pixels.
+    pub width: f64,
+    /// In pixels.
+    pub height: f64,
+    /// An `svg` element: a document of its own, or part of another.
+    pub svg: String,
+}
+
 /// A box with what is drawn in it.
 struct Drawn {
     width: f64,
@@ -31,11 +57,12 @@ struct Drawn {
     content: Markup,
 }
 
-pub(super) fn render(machine: &Machine) -> String {
-    let picture = Picture {
+pub(super) fn render(machine: &Machine, tenants: Option<&[Option<Tenant>]>) -> Picture {
+    let boxes = Boxes {
         machine,
         is_small: machine.nr_cpus() > MAX_LABELLED,
         homes: super::tree::homes(machine),
+        tenants,
     };
     let outermost = machine
         .levels
@@ -46,7 +73,7 @@ pub(super) fn render(machine: &Machine) -> String {
         width,
         height,
         content,
-    } = picture.rows(0, &groups);
+    } = boxes.rows(0, &groups);
     let (width, height) = (width + 2.0, height + 2.0);
     let markup = html! {
         svg xmlns="http://www.w3.org/2000/svg" class="tw-machine" viewBox=(format!("-1 -1 {width} {height}"))
@@ -57,17 +84,23 @@ pub(super) fn render(machine: &Machine) -> String {
             (content)
         }
     };
-    markup.into_string()
+    Picture {
+        width,
+        height,
+        svg: markup.into_string(),
+    }
 }
 
-struct Picture<'a> {
+struct Boxes<'a> {
     machine: &'a Machine,
     is_small: bool,
     /// For each cache the level in whose box it is named.
     homes: Vec<Option<&'a str>>,
+    /// By CPU, where it is asked for.
+    tenants: Option<&'a [Option<Tenant>]>,
 }
 
-impl Picture<'_> {
+impl Boxes<'_> {
     /// Boxes of one level side by side, in rows.
     fn rows(&self, depth: usize, groups: &[(usize, &Group)]) -> Drawn {
         let level = &self.machine.levels[depth];
@@ -101,7 +134,11 @@ impl Picture<'_> {
     /// A group's box.
     fn group(&self, depth: usize, level: &Level, index: usize, group: &Group) -> Drawn {
         if level.name == names::PU {
-            return self.cpu(group.cpus[0]);
+            let id = group.cpus[0];
+            return match self.tenants {
+                Some(tenants) => self.tenanted(id, tenants.get(id.index()).and_then(Option::as_ref)),
+                None => self.cpu(id),
+            };
         }
         let below = &self.machine.levels[depth + 1];
         let holds = |inner: &&(usize, &Group)| group.cpus.binary_search(&inner.1.cpus[0]).is_ok();
@@ -166,8 +203,45 @@ impl Picture<'_> {
     }
 }
 
+impl Boxes<'_> {
+    /// A CPU with who has it; the longer, the darker.
+    fn tenanted(&self, id: CpuId, tenant: Option<&Tenant>) -> Drawn {
+        let (width, height) = if self.is_small { SMALL_CPU } else { TENANTED_CPU };
+        let (name, share) = tenant.map_or(("nobody", 0.0), |tenant| (&tenant.name, tenant.share));
+        let colour = tenant.map_or("currentColor", |tenant| &tenant.colour);
+        let percent = format!("{:.0} %", share * 100.0);
+        let content = html! {
+            rect width=(width) height=(height) rx="2" fill=(colour) fill-opacity=(format!("{:.2}", 0.6 * share))
+                stroke=(colour) stroke-opacity=(if tenant.is_some() { "1" } else { "0.45" }) {
+                title { "CPU " (id) ": " (name) ", " (percent) }
+            }
+            @if !self.is_small {
+                text x=(width / 2.0) y="14" text-anchor="middle" font-size="10" opacity="0.75" { "CPU " (id) }
+                @if tenant.is_some() {
+                    text x=(width / 2.0) y="28" text-anchor="middle" { (shortened(name)) }
+                    text x=(width / 2.0) y="42" text-anchor="middle" font-size="10" { (percent) }
+                }
+            }
+        };
+        Drawn {
+            width,
+            height,
+            content,
+        }
+    }
+}
+
+/// What of a name fits.
+fn shortened(name: &str) -> String {
+    match name.chars().count() > NAME {
+        true => name.chars().take(NAME - 1).chain(['…']).collect(),
+        false => name.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::{NAME, Tenant};
     use crate::Machine;
 
     fn picture(spec: &str) -> String {
@@ -183,6 +257,25 @@ mod tests {
         let t2 = picture("ultrasparc-t2");
         assert_eq!(t2.matches("<rect").count(), 1 + 1 + 8 + 16 + 64);
         assert!(t2.contains(">llc 0: L2 4 MiB<"), "{t2}");
+    }
+
+    #[test]
+    fn who_has_a_cpu_stands_in_its_box() {
+        let tenant = |name: &str, share| {
+            Some(Tenant {
+                name: name.into(),
+                colour: "#123456".into(),
+                share,
+            })
+        };
+        let machine = Machine::load("two-quads").unwrap();
+        let drawn = machine.render_tenants(&[tenant("one", 0.9), None, tenant("<a very long name>", 0.25)]);
+        assert_eq!(drawn.svg.matches("#123456").count(), 4, "{}", drawn.svg);
+        let long = "&lt;a very …";
+        assert_eq!(long.replace("&lt;", "<").chars().count(), NAME);
+        for part in [">one<", ">90 %<", long, ">25 %<", "CPU 7: nobody"] {
+            assert!(drawn.svg.contains(part), "no {part:?} in {}", drawn.svg);
+        }
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! text around them, so they can be read on light and dark ground; what is filled has colours that stand out on both.
 
 mod contours;
+mod energy;
 mod pairs;
+mod placements;
 mod ready;
 mod rows;
 mod timelines;
@@ -52,7 +54,7 @@ impl Figure {
 
     /// Whether it shows what ran where and when.
     pub fn is_timeline(&self) -> bool {
-        self.name.starts_with("timeline-")
+        self.name.starts_with("timeline-") || self.name.starts_with("placement-")
     }
 
     /// As a file of its own.
@@ -84,18 +86,18 @@ pub fn all(record: &Record, evaluation: &Evaluation) -> Result<Vec<Figure>, Erro
         figures.extend(contours::draw(&pairs));
     }
     figures.push(rows::performance(evaluation));
-    figures.extend(
-        record
-            .timelines
-            .iter()
-            .enumerate()
-            .map(|(nr, one)| timelines::draw(nr, one, evaluation.runs.len() == 1)),
-    );
+    figures.extend(energy::all(evaluation));
+    let machine = record.manifest.machine()?;
+    let is_main = evaluation.runs.len() == 1;
+    for (nr, timeline) in record.timelines.iter().enumerate() {
+        figures.extend(placements::draw(nr, timeline, &machine, is_main));
+        figures.push(timelines::draw(nr, timeline, is_main));
+    }
     Ok(figures)
 }
 
 /// A file name from what people call something.
-fn file_name(text: &str) -> String {
+pub fn file_name(text: &str) -> String {
     let safe = |sign: char| match sign.is_ascii_alphanumeric() {
         true => sign.to_ascii_lowercase(),
         false => '-',

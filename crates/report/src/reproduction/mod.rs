@@ -7,11 +7,13 @@
 //! No figure of ours stands in a plan: what no command produced is not run. Deliberately absent: running the commands, which is
 //! the caller's.
 
+mod csv;
 mod figures;
 mod outcome;
 mod page;
 mod plan;
 
+pub use csv::csv;
 pub use figures::Figure;
 pub use outcome::{Column, Outcome, Output, Row, outcomes};
 pub use page::{About, Produced, page};

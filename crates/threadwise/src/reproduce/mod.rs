@@ -8,7 +8,7 @@ mod kept;
 mod process;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +19,14 @@ use comfy_table::{Table, presets};
 use serde_json::json;
 use threadwise_lab::experiment::Experiment;
 use threadwise_lab::run::{VERSION, missing_program};
-use threadwise_report::figure::ready_threads;
+use threadwise_report::figure::{file_name, ready_threads};
 use threadwise_report::host;
 use threadwise_report::page::Shown;
 use threadwise_report::reproduction::{
-    About, Form, Length, Outcome, Output, Plan, Produced, Source, Verdict, outcomes, page,
+    About, Form, Length, Outcome, Output, Plan, Produced, Source, Verdict, csv, outcomes, page,
 };
 
+use crate::report::{save, save_in};
 use crate::runs::StoreOptions;
 use crate::{Command, Format, bench, lab, sim};
 use kept::Keeper;
@@ -66,6 +67,14 @@ pub struct Options {
     /// Write the page to this file
     #[arg(long, short, default_value = "reproduction.html")]
     output: PathBuf,
+
+    /// Write the figures of the page to this folder too, as SVG
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+
+    /// Write every figure beside what was printed to this file too, as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
 
     #[command(flatten)]
     store: StoreOptions,
@@ -122,8 +131,13 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         .map(|source| (source.name.clone(), output(source, &made)));
     let outcomes = outcomes(&plan, &outputs.collect());
     let about = about(&plan, length, made);
-    std::fs::write(&options.output, page(&plan, &outcomes, &about))
-        .with_context(|| format!("cannot write {}", options.output.display()))?;
+    save(&options.output, &page(&plan, &outcomes, &about))?;
+    if let Some(path) = &options.csv {
+        save(path, &csv(&outcomes))?;
+    }
+    if let Some(folder) = &options.svg {
+        save_figures(folder, &about)?;
+    }
     print_results(options, &outcomes, &about)?;
     let wrong = outcomes.iter().filter(|outcome| !outcome.is_as_claimed());
     let wrong: Vec<&str> = wrong.map(|outcome| outcome.name.as_str()).collect();
@@ -406,6 +420,22 @@ fn command(arguments: &[String]) -> String {
     };
     let words: Vec<String> = arguments.iter().map(word).collect();
     format!("threadwise {}", words.join(" "))
+}
+
+/// The page's figures, named by their sources.
+fn save_figures(folder: &Path, about: &About) -> Result<()> {
+    for source in &about.sources {
+        let prefix = file_name(&source.name);
+        let of_run = source.drawn.iter().flat_map(|run| &run.figures);
+        for figure in of_run.filter(|figure| figure.is_main).chain(&source.picture) {
+            save_in(
+                folder,
+                &format!("{prefix}-{}.svg", figure.name),
+                &figure.document(),
+            )?;
+        }
+    }
+    Ok(())
 }
 
 fn print_results(options: &Options, outcomes: &[Outcome], about: &About) -> Result<()> {
