@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{compared, jitters, kept, least, mean_and_least, means, measured, more, of_all};
+use super::{compared, jitters, kept, least, mean_and_least, means, measured, more, of_all, version_of};
 
 /// Means over all pairs and threes, kernel and ours.
 pub fn all_programs() -> String {
@@ -129,24 +129,13 @@ pub fn lab_pairs(runs: &[(&str, &str)]) -> String {
     )
 }
 
-/// A scheduler's name and version, as it says them itself.
-fn named(version: &Value) -> String {
-    let words: Vec<&str> = version
-        .as_str()
-        .unwrap()
-        .split([' ', ':'])
-        .filter(|word| !word.is_empty())
-        .collect();
-    match words.as_slice() {
-        [name, number, ..] => format!("{} {number}", name.trim_start_matches("scx_")),
-        _ => String::from("kernel"),
-    }
-}
-
 fn lab_pairs_row(result: &Value, nth: usize, phases: &str) -> String {
     let measurement = &result["measurement"];
     let versions = measurement["scheduler_versions"].as_array().unwrap();
-    let (mips, name) = (&measurement["experiment"]["mips"], named(&versions[nth]));
+    let mips = &measurement["experiment"]["mips"];
+    let name = version_of(&versions[nth]).map_or(String::from("kernel"), |(name, number)| {
+        format!("{} {number}", name.trim_start_matches("scx_"))
+    });
     let compared = compared(result, nth);
     let totals: Vec<Vec<f64>> = (0..versions.len()).map(|of| means(result, of, "total")).collect();
     let most = |pair: usize| totals.iter().map(|of| of[pair]).fold(0.0, f64::max);

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     compared, done_first, gain_cells, gain_of, jitters, kept, least, mean_and_least, means, more, of_all,
-    programs_of, table_of_gains, together,
+    programs_of, table, together,
 };
 
 /// Each pair under the kernel's scheduler and ours, as it is and without its boosts.
@@ -109,7 +109,38 @@ pub fn servers(result: &Value) -> String {
         format!("| {} | {done:.digits$} |{}\n", programs_of(run), gain_cells(run))
     };
     let rows: String = result["runs"].as_array().unwrap().iter().map(row).collect();
-    table_of_gains("| load, clients or rooms | kernel |", result, &rows)
+    table("| load, clients or rooms | kernel |", result, 1.., &rows)
+}
+
+/// The same loads without SMT, with SMT that the kernel does not know, and with SMT that it knows: under the kernel's scheduler,
+/// and under ours where there are cores to know.
+pub fn loads_by_what_is_known(results: [&Value; 3]) -> String {
+    let done = |nth: usize, run: usize, scheduler: usize| {
+        let total = &results[nth]["runs"][run]["schedulers"][scheduler]["total"];
+        let [mean, half] = ["mean", "ci95"].map(|key| total[key].as_f64().unwrap());
+        let digits = if mean < 100.0 { 2 } else { 0 };
+        format!("{mean:.digits$} ± {half:.digits$}")
+    };
+    let row = |run: usize| {
+        let load = programs_of(&results[0]["runs"][run]);
+        assert!(
+            results
+                .iter()
+                .all(|result| programs_of(&result["runs"][run]) == load)
+        );
+        let columns = [(0, 0), (1, 0), (2, 0), (1, 1), (2, 1)];
+        let cells: String = columns
+            .map(|(nth, scheduler)| format!(" {} |", done(nth, run, scheduler)))
+            .concat();
+        format!("| {load} |{cells}\n")
+    };
+    let rows: String = (0..results[0]["runs"].as_array().unwrap().len())
+        .map(row)
+        .collect();
+    format!(
+        "| load, clients or rooms | SMT off: kernel | unknown to the kernel: kernel | known: kernel | unknown, threadwise told | known: threadwise |\n\
+         |---|---|---|---|---|---|\n{rows}"
+    )
 }
 
 /// Each pair of real programs on unequal cores, and each alone: what is gained over the kernel's scheduler.
@@ -154,14 +185,8 @@ pub fn latencies(result: &Value) -> String {
         let cells: String = schedulers(run).iter().map(within_ms).collect();
         format!("| {} |{cells}\n", programs_of(run))
     };
-    let runs = result["runs"].as_array().unwrap();
-    let name = |of: &Value| format!(" {} |", of["scheduler"].as_str().unwrap());
-    let names: String = schedulers(&runs[0]).iter().map(name).collect();
-    let rows: String = runs.iter().map(row).collect();
-    format!(
-        "| beside eight programs, always |{names}\n|{}\n{rows}",
-        "---|".repeat(names.matches('|').count() + 1)
-    )
+    let rows: String = result["runs"].as_array().unwrap().iter().map(row).collect();
+    table("| beside eight programs, always |", result, 0.., &rows)
 }
 
 /// Pairs of real programs on equal cores: each beside the other over one after the other, under both schedulers, and the gain.

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{REPOSITORY, least, means, measured, more, of_all};
+use super::{REPOSITORY, gain_of, least, means, measured, more, of_all};
 
 /// A ratio as what it is more than one, without its sign of percent.
 fn plain(ratio: f64) -> String {
@@ -39,6 +39,7 @@ fn the_summary_says_what_kept_runs_say() {
     let [unequal, unequal_fast] = ["unequal", "unequal-fast"].map(|of| measured(&format!("lab-pairs-{of}")));
     let [real, spinning, equal] =
         ["table-8", "openmp-active", "openmp"].map(|of| measured(&format!("lab-{of}")));
+    let [two, processors] = ["hidden-smt-two", "two-threads-hidden"].map(|of| measured(&format!("lab-{of}")));
     let packages = measured("lab-packages");
     let apart = |packages: &Value| {
         ["hungry", "medium", "modest", "no locality"].map(|program| plain(gain(packages, program, 1)))
@@ -88,6 +89,14 @@ fn the_summary_says_what_kept_runs_say() {
             of_all(&means(&equal, 1, "over_sequential")),
         ),
         format!("[lab] {} (four other schedulers", more(mean_gain(&spinning, 1))),
+        format!(
+            "on two processors of two {} (four other",
+            gain_of(&processors["runs"][1]["schedulers"][1])
+        ),
+        format!(
+            "of two cores of two {} in twelve rounds, **missed** there",
+            gain_of(&two["runs"][0]["schedulers"][1])
+        ),
         format!(
             "apart {} and {} % (the paper's programs: 16, 13.2, 5.2 and 1 %), grouped {}",
             apart[..3].join(", "),
