@@ -19,6 +19,25 @@ fn an_openmp_program_is_right_and_counted_under_the_scheduler() {
     assert_eq!(fixed["checksum"], dynamic["checksum"]);
 }
 
+/// Fig. 1 of thread-essence: phases of one thread and of all show in how many are ready.
+#[test]
+fn ready_threads_of_an_openmp_program_tell_its_phases() {
+    let shares = |threads: u32| -> Vec<f64> {
+        let script = format!(
+            "OMP_WAIT_POLICY=passive threadwise bench ready-threads --interval-ms 20 --format json \
+             -- omp-stencil --threads {threads} --size 800 --seconds 2"
+        );
+        let series: serde_json::Value = serde_json::from_str(&stdout(run("", &script))).unwrap();
+        let shares = series["share_of_time"].as_array().unwrap().iter();
+        shares.map(|share| share.as_f64().unwrap()).collect()
+    };
+    let more_than = |shares: &[f64], nr: usize| shares.iter().skip(nr + 1).sum::<f64>();
+    let (alone, eight) = (shares(1), shares(8));
+    assert!(more_than(&alone, 1) < 0.05, "of one thread: {alone:?}");
+    let tells = more_than(&eight, 1) > 0.4 && more_than(&eight, 4) > 0.1 && eight[1] > 0.02;
+    assert!(tells, "of eight: {eight:?}");
+}
+
 #[test]
 #[ignore = "long: make test FULL=1"]
 fn what_perf_records_is_replayed() {
