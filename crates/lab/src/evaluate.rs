@@ -14,6 +14,7 @@ use threadwise_model::fluid;
 
 use crate::error::Error;
 use crate::experiment::Synthetic;
+use crate::must::{self, Finding};
 use crate::run::{Label, Measurement, Sample, boots_of_rounds};
 
 /// Names the layout of the JSON that an evaluation is written as.
@@ -36,6 +37,9 @@ pub struct Evaluation {
     /// In how many boots they were measured.
     #[serde(default)]
     pub nr_boots: u32,
+    /// Whether that is what the experiment's file says it must be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub must: Vec<Finding>,
     /// What was measured.
     pub measurement: Measurement,
 }
@@ -96,15 +100,18 @@ pub fn evaluate(measurement: Measurement) -> Result<Evaluation, Error> {
         .collect::<Result<_, _>>()?;
     let boots: BTreeSet<u32> = rounds.boots.values().copied().collect();
     let (nr_rounds, nr_boots) = (rounds.boots.len() as u32, boots.len() as u32);
-    Ok(Evaluation {
+    let mut evaluation = Evaluation {
         schema: SCHEMA.to_string(),
         label: measurement.label,
         runs,
         nr_void: measurement.samples.iter().filter(|sample| sample.void).count(),
         nr_rounds,
         nr_boots,
+        must: Vec::new(),
         measurement,
-    })
+    };
+    evaluation.must = must::findings(&evaluation);
+    Ok(evaluation)
 }
 
 fn run_result(rounds: &Rounds, run: &[String]) -> Result<RunResult, Error> {
@@ -383,7 +390,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::experiment::Experiment;
 
-    const EXPERIMENT: &str = r#"
+    pub(crate) const EXPERIMENT: &str = r#"
         name = "t"
         description = "two programs"
         machine = "smp-8"

@@ -16,6 +16,7 @@ use threadwise_workload::synthetic::{Distribution, Wait};
 use crate::cache_folder;
 use crate::error::{Error, io_error};
 use crate::governor::{CacheModel, Governing, NOMINAL_MIPS};
+use crate::must::{self, Must};
 use crate::protocol::START_PLACEHOLDER;
 
 /// An experiment, as its TOML file has it.
@@ -70,6 +71,9 @@ pub struct Experiment {
     /// Which programs run together, by name. Default: each alone, then all together.
     #[serde(default)]
     pub runs: Vec<Vec<String>>,
+    /// What the results must show.
+    #[serde(rename = "must", default, skip_serializing_if = "Vec::is_empty")]
+    pub musts: Vec<Must>,
 }
 
 fn default_seconds() -> f64 {
@@ -293,6 +297,8 @@ impl Experiment {
         } else {
             experiment.check()
         };
+        // Later runs and schedulers may be left out; nobody looks at what must be of these.
+        let checked = checked.and_then(|()| must::check(&experiment));
         checked.map_err(|error| wrong(error.in_file(text)))?;
         Ok(experiment)
     }

@@ -17,6 +17,7 @@ pub mod experiment;
 pub mod governor;
 pub mod guest;
 pub mod image;
+pub mod must;
 pub mod orders;
 pub mod profile;
 pub mod protocol;

@@ -63,3 +63,11 @@ fn the_guest_gets_an_openmp_program_with_its_libraries() {
         );
     }
 }
+
+#[test]
+fn every_experiment_says_what_it_must_show() {
+    for path in experiments() {
+        let experiment = Experiment::from_file(&path).unwrap();
+        assert!(!experiment.musts.is_empty(), "{} has no [[must]]", path.display());
+    }
+}

@@ -125,6 +125,9 @@ fn section(place: usize, run: &Shown) -> Result<Markup, Error> {
             }
             div class="headline" {
                 @for sentence in headline::sentences(&run.evaluation) { p { (sentence) } }
+                @for finding in &run.evaluation.must {
+                    p class=(if finding.holds { "gain" } else { "loss" }) { "It must show " (table::found(finding)) "." }
+                }
             }
             nav aria-label="Contents" { ul {
                 @for (part, name) in [

@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -61,6 +62,10 @@ pub struct Options {
     /// file says: with fewer a slow host is done sooner
     #[arg(long)]
     mips: Option<u32>,
+
+    /// Exit with status 1 if the results do not show what the file says they must ([[must]])
+    #[arg(long)]
+    strict: bool,
 
     /// Write the results to this file too, as JSON
     #[arg(long, short)]
@@ -170,7 +175,7 @@ impl Options {
     }
 
     /// Evaluates, writes and prints.
-    pub fn report(&self, measurement: Measurement) -> Result<()> {
+    pub fn report(&self, measurement: Measurement) -> Result<ExitCode> {
         let evaluation = evaluate(measurement)?;
         let json = serde_json::to_string_pretty(&evaluation)?;
         if let Some(path) = &self.output {
@@ -180,7 +185,8 @@ impl Options {
             Format::Text => print!("{}", table::render(&evaluation)),
             Format::Json => println!("{json}"),
         }
-        Ok(())
+        let holds = evaluation.must.iter().all(|finding| finding.holds);
+        Ok(ExitCode::from(u8::from(self.strict && !holds)))
     }
 }
 

@@ -306,8 +306,7 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
         )));
     }
     kept?;
-    options.experiment.report(outcome.measurement)?;
-    Ok(ExitCode::SUCCESS)
+    options.experiment.report(outcome.measurement)
 }
 
 /// The other sched_ext schedulers, as `scripts/peers` builds them.

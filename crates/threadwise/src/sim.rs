@@ -242,7 +242,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
                 }
             };
             let measurement = simulate(task, &options, &change)?;
-            options.experiment.report(measurement)?;
+            return options.experiment.report(measurement);
         }
         Command::Timeline(options) => show(&options)?,
         Command::Check(options) => return check::run(&options),

@@ -86,6 +86,29 @@ fn a_table_is_made_again_from_a_stored_run() {
 }
 
 #[test]
+fn who_is_strict_is_told_if_a_run_does_not_show_what_it_must() {
+    let place = Place::new();
+    let file = std::fs::read_to_string(format!("{REPOSITORY}/experiments/two-apps.toml")).unwrap();
+    let line = "sim run two-apps.toml --seconds 0.5 --strict";
+    for (at_least, status, said) in [
+        ("at_least = 5.0", 0, "holds, it is"),
+        ("at_least = 500.0", 1, "DOES NOT HOLD"),
+    ] {
+        let changed = file.replacen("at_least = 5.0", at_least, 1);
+        std::fs::write(place.path().join("two-apps.toml"), changed).unwrap();
+        let output = place.run(line);
+        assert_eq!(output.status.code(), Some(status), "{at_least}");
+        assert!(text(&output.stdout).contains(said), "{}", text(&output.stdout));
+    }
+    place.prints(line.trim_end_matches(" --strict"));
+    place.prints("report last -o page.html");
+    let page = std::fs::read_to_string(place.path().join("page.html")).unwrap();
+    assert!(
+        page.contains("It must show threadwise: gain, A (1:1) and B (1:1): at least +500 % DOES NOT HOLD")
+    );
+}
+
+#[test]
 fn runs_are_listed_exported_and_deleted() {
     let place = Place::new();
     let listed = |place: &Place| -> serde_json::Value {
