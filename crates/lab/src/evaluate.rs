@@ -39,7 +39,7 @@ pub struct Evaluation {
     pub nr_boots: u32,
     /// Whether that is what the experiment's file says it must be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub must: Vec<Finding>,
+    pub findings: Vec<Finding>,
     /// What was measured.
     pub measurement: Measurement,
 }
@@ -107,10 +107,10 @@ pub fn evaluate(measurement: Measurement) -> Result<Evaluation, Error> {
         nr_void: measurement.samples.iter().filter(|sample| sample.void).count(),
         nr_rounds,
         nr_boots,
-        must: Vec::new(),
+        findings: Vec::new(),
         measurement,
     };
-    evaluation.must = must::findings(&evaluation);
+    evaluation.findings = must::findings(&evaluation);
     Ok(evaluation)
 }
 

@@ -297,8 +297,7 @@ impl Experiment {
         } else {
             experiment.check()
         };
-        // Later runs and schedulers may be left out; nobody looks at what must be of these.
-        let checked = checked.and_then(|()| must::check(&experiment));
+        let checked = checked.and_then(|()| must::settle(&mut experiment));
         checked.map_err(|error| wrong(error.in_file(text)))?;
         Ok(experiment)
     }

@@ -16,10 +16,13 @@ pub struct Must {
     pub scheduler: String,
     /// Which figure.
     pub what: What,
-    /// In this run of the file; without it, in all runs of several programs, or all where none has several.
+    /// In this run of the file; without it, in all that `of` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Vec<String>>,
-    /// What of all runs.
+    /// In which runs of the file.
+    #[serde(default)]
+    pub of: Of,
+    /// What of them.
     #[serde(default)]
     pub take: Take,
     /// The least that it may be, or
@@ -31,6 +34,9 @@ pub struct Must {
     /// In the lab only, or simulated only; without it, in both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<Label>,
+    /// Compared with this scheduler, the file's first.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    baseline: String,
 }
 
 /// A figure that has a bound.
@@ -49,7 +55,18 @@ pub enum What {
     Energy,
 }
 
-/// What of the figures of all runs has a bound.
+/// Runs whose figures have a bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Of {
+    /// Those of several programs.
+    #[default]
+    Together,
+    /// All.
+    All,
+}
+
+/// What of the figures of several runs has a bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Take {
@@ -64,116 +81,171 @@ pub enum Take {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// What must be.
-    pub must: String,
-    /// What is.
+    pub must: Must,
+    /// What is, in the unit of [`What`].
     pub is: f64,
     /// Whether that is within the bound.
     pub holds: bool,
 }
 
-/// Whether an experiment's `[[must]]`s speak of its own schedulers and runs.
-pub(crate) fn check(experiment: &Experiment) -> Result<(), Wrong> {
+/// Has an experiment's `[[must]]`s compare with its first scheduler, whichever are left later.
+///
+/// # Errors
+/// If one speaks of what is not in the file, or of a figure that is never there.
+pub(crate) fn settle(experiment: &mut Experiment) -> Result<(), Wrong> {
+    let baseline = experiment.schedulers[0].name.clone();
     for (nth, must) in experiment.musts.iter().enumerate() {
-        let wrong = |key: &'static str, what: String| {
-            Wrong::new(&[Step::Key("must"), Step::Nth(nth), Step::Key(key)], what)
-        };
-        if !experiment.schedulers.iter().any(|one| one.name == must.scheduler) {
-            return Err(wrong(
-                "scheduler",
-                format!("{:?} is no scheduler", must.scheduler),
-            ));
-        }
-        if let Some(run) = must.run.as_ref().filter(|run| !experiment.runs.contains(run)) {
-            return Err(wrong("run", format!("{run:?} is no run")));
-        }
-        if must.at_least.is_some() == must.at_most.is_some() {
-            return Err(Wrong::new(
-                &[Step::Key("must"), Step::Nth(nth)],
-                "it needs either at_least or at_most",
-            ));
-        }
+        must.check(experiment, &baseline).map_err(|(key, what)| {
+            let at = [Step::Key("must"), Step::Nth(nth), Step::Key(key)];
+            Wrong::new(&at, what)
+        })?;
+    }
+    for must in &mut experiment.musts {
+        must.baseline.clone_from(&baseline);
     }
     Ok(())
 }
 
-/// What results say to what must be. What they have no figure for, as runs that were left out, is not looked at.
+/// What results say to what must be. What they have no figure for, as of runs and schedulers that were left out, is not looked
+/// at.
 pub(crate) fn findings(evaluation: &Evaluation) -> Vec<Finding> {
     let musts = evaluation.measurement.experiment.musts.iter();
     let applies = |must: &&Must| must.only.is_none_or(|label| label == evaluation.label);
-    musts
-        .filter(applies)
-        .filter_map(|must| {
-            let is = figure(must, evaluation)?;
-            Some(Finding {
-                must: must.said(),
-                is,
-                holds: must.at_least.is_none_or(|least| is >= least)
-                    && must.at_most.is_none_or(|most| is <= most),
-            })
+    let finding = |must: &Must| {
+        let is = must.figure(evaluation).filter(|is| is.is_finite())?;
+        let holds = match (must.at_least, must.at_most) {
+            (Some(least), None) => is >= least,
+            (None, Some(most)) => is <= most,
+            _ => return None,
+        };
+        Some(Finding {
+            must: must.clone(),
+            is,
+            holds,
         })
-        .collect()
-}
-
-/// The figure that has a bound; none if a run of several is without one.
-fn figure(must: &Must, evaluation: &Evaluation) -> Option<f64> {
-    let runs = &evaluation.runs;
-    if let Some(run) = &must.run {
-        return of_run(must, runs.iter().find(|result| result.run == *run)?);
-    }
-    let has_several = runs.iter().any(|result| result.run.len() > 1);
-    let counts = |result: &&RunResult| !has_several || result.run.len() > 1;
-    let figures = runs.iter().filter(counts).map(|result| of_run(must, result));
-    let figures = figures.collect::<Option<Vec<f64>>>()?;
-    match must.take {
-        Take::Mean => Some(figures.iter().sum::<f64>() / figures.len() as f64),
-        Take::Least => figures.into_iter().reduce(f64::min),
-    }
-}
-
-fn of_run(must: &Must, result: &RunResult) -> Option<f64> {
-    let of = |result: &'_ SchedulerResult| result.scheduler == must.scheduler;
-    let ours = result.schedulers.iter().find(|result| of(result))?;
-    let percent_more = |ratio: f64| 100.0 * (ratio - 1.0);
-    let joules = |result: &SchedulerResult| -> f64 { result.joules.iter().map(|of| of.mean).sum() };
-    match must.what {
-        What::Gain => Some(percent_more(ours.over_baseline.as_ref()?.ratio)),
-        What::OfBound => Some(100.0 * ours.share_of_bound.as_ref()?.mean),
-        What::OverSequential => Some(percent_more(ours.over_sequential.as_ref()?.ratio)),
-        What::Fairness => Some(ours.fairness.as_ref()?.mean),
-        What::Energy if ours.joules.is_empty() => None,
-        What::Energy => Some(percent_more(joules(ours) / joules(&result.schedulers[0]))),
-    }
+    };
+    musts.filter(applies).filter_map(finding).collect()
 }
 
 impl Must {
-    /// In words.
-    fn said(&self) -> String {
-        let what = match self.what {
+    /// Whether it speaks of what is there; if not, which key is wrong, and why.
+    fn check(&self, experiment: &Experiment, baseline: &str) -> Result<(), (&'static str, String)> {
+        if !experiment.schedulers.iter().any(|one| one.name == self.scheduler) {
+            return Err(("scheduler", format!("{:?} is no scheduler", self.scheduler)));
+        }
+        if matches!(self.what, What::Gain | What::Energy) && self.scheduler == baseline {
+            let what = format!("{baseline:?} is the first scheduler, which others are compared with");
+            return Err(("scheduler", what));
+        }
+        let runs: Vec<&Vec<String>> = match (&self.run, self.of) {
+            (Some(run), _) => experiment.runs.iter().filter(|one| *one == run).collect(),
+            (None, Of::All) => experiment.runs.iter().collect(),
+            (None, Of::Together) => experiment.runs.iter().filter(|run| run.len() > 1).collect(),
+        };
+        match &self.run {
+            Some(run) if runs.is_empty() => return Err(("run", format!("{run:?} is no run"))),
+            Some(_) if self.take != Take::Mean || self.of != Of::Together => {
+                return Err(("run", String::from("with run there is no take, and no of")));
+            }
+            None if runs.is_empty() => return Err(("of", String::from("no run is of several programs"))),
+            _ => {}
+        }
+        let is_there = |run: &&Vec<String>| match self.what {
+            What::Gain | What::Energy => true,
+            What::OfBound | What::Fairness => run.len() > 1,
+            What::OverSequential => experiment.is_in_two_orders(run),
+        };
+        if let Some(run) = runs.iter().find(|run| !is_there(run)) {
+            return Err(("what", format!("run {run:?} has no such figure")));
+        }
+        match [self.at_least, self.at_most]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()[..]
+        {
+            [bound] if bound.is_finite() => Ok(()),
+            _ => Err((
+                "what",
+                String::from("it needs either at_least or at_most, a number"),
+            )),
+        }
+    }
+
+    /// The figure that has a bound; none if one of its runs is without one.
+    fn figure(&self, evaluation: &Evaluation) -> Option<f64> {
+        let runs = &evaluation.runs;
+        if let Some(run) = &self.run {
+            return self.of_run(runs.iter().find(|result| result.run == *run)?);
+        }
+        let counts = |result: &&RunResult| self.of == Of::All || result.run.len() > 1;
+        let figures = runs.iter().filter(counts).map(|result| self.of_run(result));
+        let figures = figures.collect::<Option<Vec<f64>>>()?;
+        match self.take {
+            Take::Mean => Some(figures.iter().sum::<f64>() / figures.len() as f64),
+            Take::Least => figures.into_iter().reduce(f64::min),
+        }
+    }
+
+    fn of_run(&self, result: &RunResult) -> Option<f64> {
+        let mut of_all = result.schedulers.iter();
+        let ours = of_all.find(|result| result.scheduler == self.scheduler)?;
+        let first = result.schedulers.first()?;
+        let is_compared = first.scheduler == self.baseline;
+        let percent_more = |ratio: f64| 100.0 * (ratio - 1.0);
+        let joules = |result: &SchedulerResult| -> f64 { result.joules.iter().map(|of| of.mean).sum() };
+        match self.what {
+            What::Gain => Some(percent_more(
+                ours.over_baseline.as_ref().filter(|_| is_compared)?.ratio,
+            )),
+            What::OfBound => Some(100.0 * ours.share_of_bound.as_ref()?.mean),
+            What::OverSequential => Some(percent_more(ours.over_sequential.as_ref()?.ratio)),
+            What::Fairness => Some(ours.fairness.as_ref()?.mean),
+            What::Energy => Some(joules(ours) / joules(first))
+                .filter(|_| is_compared)
+                .map(percent_more),
+        }
+    }
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let must = &self.must;
+        let what = match must.what {
             What::Gain => "gain",
             What::OfBound => "share of the fluid bound",
             What::OverSequential => "gain over one after the other",
             What::Fairness => "fairness",
             What::Energy => "energy",
         };
-        let of = match (&self.run, self.take) {
-            (Some(run), _) => run.join(" and "),
-            (None, Take::Mean) => String::from("the mean of all"),
-            (None, Take::Least) => String::from("the least of all"),
+        let of = match (&must.run, must.take, must.of) {
+            (Some(run), ..) => run.join(" and "),
+            (None, Take::Mean, Of::Together) => String::from("the mean of programs together"),
+            (None, Take::Least, Of::Together) => String::from("the least of programs together"),
+            (None, Take::Mean, Of::All) => String::from("the mean of all"),
+            (None, Take::Least, Of::All) => String::from("the least of all"),
         };
-        let bound = match (self.at_least, self.at_most) {
-            (Some(least), _) => format!("at least {}", self.what.in_unit(least)),
-            (_, most) => format!("at most {}", self.what.in_unit(most.unwrap_or(f64::INFINITY))),
+        let (bound, end) = match (must.at_least, must.at_most) {
+            (Some(least), _) => ("at least", least),
+            (_, most) => ("at most", most.unwrap_or(f64::NAN)),
         };
-        format!("{}: {what}, {of}: {bound}", self.scheduler)
+        let in_unit = |value: f64| must.what.in_unit(value);
+        let holds = if self.holds { "holds" } else { "DOES NOT HOLD" };
+        write!(
+            f,
+            "{holds}: {what} of {}, {of}, must be {bound} {}, is {}",
+            must.scheduler,
+            in_unit(end),
+            in_unit(self.is)
+        )
     }
 }
 
 impl What {
     fn in_unit(self, value: f64) -> String {
         match self {
-            What::Gain | What::OverSequential | What::Energy => format!("{value:+} %"),
-            What::OfBound => format!("{value} %"),
-            What::Fairness => value.to_string(),
+            What::Gain | What::OverSequential | What::Energy => format!("{value:+.2} %"),
+            What::OfBound => format!("{value:.2} %"),
+            What::Fairness => format!("{value:.3}"),
         }
     }
 }
@@ -190,31 +262,70 @@ mod tests {
     fn found(must: &str) -> Vec<Finding> {
         let mut measured = measurement();
         measured.experiment.musts = vec![toml::from_str(must).unwrap()];
-        evaluate(measured).unwrap().must
+        settle(&mut measured.experiment).unwrap();
+        evaluate(measured).unwrap().findings
     }
 
     #[test]
     fn a_bound_holds_or_does_not() {
-        let gain = "scheduler = 'ours'\nwhat = 'gain'\n";
         for (must, is, holds) in [
-            ("run = ['A']\nat_least = -1.0", 0.0, true),
-            ("run = ['A']\nat_least = 1.0", 0.0, false),
-            ("at_least = 45.0", 45.45, true),
-            ("at_most = 45.0", 45.45, false),
-            ("take = 'least'\nat_least = 46.0\nonly = 'lab'", 45.45, false),
+            ("what = 'gain'\nrun = ['A']\nat_least = -1.0", 0.0, true),
+            ("what = 'gain'\nrun = ['A']\nat_least = 1.0", 0.0, false),
+            ("what = 'gain'\nat_least = 45.0", 45.45, true),
+            ("what = 'gain'\nat_most = 45.0", 45.45, false),
+            ("what = 'gain'\nat_least = 46.0\nonly = 'lab'", 45.45, false),
+            ("what = 'gain'\nof = 'all'\nat_least = 15.0", 15.15, true),
+            (
+                "what = 'gain'\nof = 'all'\ntake = 'least'\nat_least = 1.0",
+                0.0,
+                false,
+            ),
+            // A does three quarters of what it does alone, B half.
+            ("what = 'fairness'\nat_least = 0.7", 0.667, false),
         ] {
-            let found = found(&format!("{gain}{must}"));
+            let found = found(&format!("scheduler = 'ours'\n{must}"));
             let as_said = (found[0].is - is).abs() < 0.01 && found[0].holds == holds;
             assert!(as_said, "{must}: {found:?}");
+            assert_eq!(found[0].to_string().starts_with("holds: "), holds);
         }
         for other in [
             "what = 'gain'\nat_least = 1.0\nonly = 'simulated'",
             "what = 'energy'\nat_most = 0.0",
-            "what = 'over-sequential'\nat_least = 0.0",
         ] {
             let found = found(&format!("scheduler = 'ours'\n{other}"));
             assert!(found.is_empty(), "{found:?}");
         }
+    }
+
+    #[test]
+    fn energy_is_that_of_all_packages() {
+        let mut measured = measurement();
+        for sample in &mut measured.samples {
+            sample.joules = if sample.scheduler == "ours" {
+                vec![3.0, 4.0]
+            } else {
+                vec![5.0, 5.0]
+            };
+        }
+        let must = "scheduler = 'ours'\nwhat = 'energy'\nat_most = -25.0";
+        measured.experiment.musts = vec![toml::from_str(must).unwrap()];
+        settle(&mut measured.experiment).unwrap();
+        let found = evaluate(measured).unwrap().findings;
+        assert!((found[0].is + 30.0).abs() < 1e-9 && found[0].holds, "{found:?}");
+    }
+
+    #[test]
+    fn nobody_is_compared_with_another_than_the_files_first() {
+        let must = "scheduler = 'ours'\nwhat = 'gain'\nat_least = -1000.0";
+        let mut measured = measurement();
+        measured.experiment.musts = vec![toml::from_str(must).unwrap()];
+        settle(&mut measured.experiment).unwrap();
+        measured.experiment.schedulers[0].name = "other".into();
+        for sample in &mut measured.samples {
+            sample.scheduler = sample.scheduler.replace("kernel", "other");
+        }
+        let found = evaluate(measured).unwrap().findings;
+        assert!(found.is_empty(), "{found:?}");
     }
 
     #[test]
@@ -225,10 +336,28 @@ mod tests {
                 "\"theirs\" is no scheduler",
             ),
             (
+                "'kernel'\nwhat = 'gain'\nat_least = 1.0",
+                "is the first scheduler",
+            ),
+            (
                 "'ours'\nwhat = 'gain'\nrun = ['B', 'A']\nat_least = 1.0",
                 "is no run",
             ),
+            (
+                "'ours'\nwhat = 'gain'\nrun = ['A']\ntake = 'least'\nat_least = 1.0",
+                "no take",
+            ),
+            (
+                "'ours'\nwhat = 'fairness'\nrun = ['A']\nat_least = 1.0",
+                "no such figure",
+            ),
+            (
+                "'ours'\nwhat = 'over-sequential'\nat_least = 1.0",
+                "no such figure",
+            ),
             ("'ours'\nwhat = 'gain'", "at_least or at_most"),
+            ("'ours'\nwhat = 'gain'\nat_least = nan", "a number"),
+            ("'ours'\nwhat = 'gain'\nat_least = 1.0\nat_most = 2.0", "either"),
             ("'ours'\nwhat = 'luck'\nat_least = 1.0", "luck"),
         ] {
             let text = format!("{EXPERIMENT}\n[[must]]\nscheduler = {must}\n");

@@ -7,7 +7,6 @@ use comfy_table::{CellAlignment, Table, presets};
 use threadwise_metrics::{RatioSummary, Summary};
 
 use crate::evaluate::{Evaluation, RunResult, SchedulerResult};
-use crate::must::Finding;
 use crate::profile::Profile;
 use crate::run::Label;
 
@@ -62,20 +61,14 @@ pub fn render(evaluation: &Evaluation) -> String {
         line(format_args!("\n{}", heading(run)));
         line(format_args!("{}", table(run)));
     }
-    if !evaluation.must.is_empty() {
-        line(format_args!("\nWhat its file says it must show:"));
+    if !evaluation.findings.is_empty() {
+        line(format_args!("\nWhat its file says it must show"));
     }
-    for finding in &evaluation.must {
-        line(format_args!("{}", found(finding)));
+    for finding in &evaluation.findings {
+        line(format_args!("{finding}"));
     }
     line(format_args!("\n{}", legend(evaluation)));
     text
-}
-
-/// Whether results are as they must be, in words.
-pub fn found(finding: &Finding) -> String {
-    let holds = if finding.holds { "holds" } else { "DOES NOT HOLD" };
-    format!("{} {holds}, it is {:.3}", finding.must, finding.is)
 }
 
 /// What the tables' words mean, those that occur.

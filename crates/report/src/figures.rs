@@ -141,7 +141,7 @@ pub fn samples_csv(evaluation: &Evaluation) -> String {
     text(writer)
 }
 
-fn text(writer: csv::Writer<Vec<u8>>) -> String {
+pub(crate) fn text(writer: csv::Writer<Vec<u8>>) -> String {
     let bytes = writer.into_inner().expect("memory takes it");
     String::from_utf8(bytes).expect("what was written is text")
 }

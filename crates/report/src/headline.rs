@@ -26,7 +26,7 @@ pub(crate) fn sentences(evaluation: &Evaluation) -> Vec<String> {
 }
 
 /// With which sets of programs each scheduler has most work done.
-fn winners(evaluation: &Evaluation) -> String {
+pub(crate) fn winners(evaluation: &Evaluation) -> String {
     let schedulers = &evaluation.measurement.experiment.schedulers;
     let mut won: Vec<(&str, Vec<String>)> = schedulers
         .iter()

@@ -125,8 +125,8 @@ fn section(place: usize, run: &Shown) -> Result<Markup, Error> {
             }
             div class="headline" {
                 @for sentence in headline::sentences(&run.evaluation) { p { (sentence) } }
-                @for finding in &run.evaluation.must {
-                    p class=(if finding.holds { "gain" } else { "loss" }) { "It must show " (table::found(finding)) "." }
+                @for finding in &run.evaluation.findings {
+                    p class=(if finding.holds { "gain" } else { "loss" }) { "What its file says it must show " (finding) "." }
                 }
             }
             nav aria-label="Contents" { ul {
@@ -141,13 +141,13 @@ fn section(place: usize, run: &Shown) -> Result<Markup, Error> {
             (what_was_run(run)?)
             h2 id=(run.anchor(place, "figures")) { "Figures" }
             (main_figures(run))
-            @for figure in run.figures.iter().filter(|figure| !figure.is_main && !figure.is_timeline()) {
+            @for figure in run.figures.iter().filter(|figure| !figure.is_main && !figure.is_of_a_piece()) {
                 (folded(figure))
             }
-            @if run.figures.iter().any(is_folded_timeline) {
+            @if run.figures.iter().any(is_folded_piece) {
                 details {
                     summary { "What ran where and when" }
-                    @for figure in run.figures.iter().filter(|figure| is_folded_timeline(figure)) { (folded(figure)) }
+                    @for figure in run.figures.iter().filter(|figure| is_folded_piece(figure)) { (folded(figure)) }
                 }
             }
             h2 id=(run.anchor(place, "tables")) { "Tables" }
@@ -263,8 +263,8 @@ fn programs(run: &Shown) -> Markup {
     }
 }
 
-fn is_folded_timeline(figure: &Figure) -> bool {
-    figure.is_timeline() && !figure.is_main
+fn is_folded_piece(figure: &Figure) -> bool {
+    figure.is_of_a_piece() && !figure.is_main
 }
 
 fn folded(figure: &Figure) -> Markup {

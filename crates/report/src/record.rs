@@ -181,7 +181,18 @@ impl Record {
             }
         }
         self.timelines.iter().try_for_each(Timeline::check)?;
-        self.manifest.machine().map_err(|error| error.to_string())?;
+        let nr_cpus = self
+            .manifest
+            .machine()
+            .map_err(|error| error.to_string())?
+            .nr_cpus();
+        if self
+            .timelines
+            .iter()
+            .any(|timeline| timeline.cpus.len() != nr_cpus)
+        {
+            return Err(format!("a timeline is not of the machine's {nr_cpus} CPUs"));
+        }
         Ok(())
     }
 }

@@ -30,9 +30,11 @@ impl Timeline {
     /// Whether it is within its bounds.
     pub(crate) fn check(&self) -> Result<(), String> {
         let nr = self.run.len();
+        let in_order = |spans: &Vec<Span>| spans.windows(2).all(|pair| pair[0].1 <= pair[1].0);
         let within = |span: &Span| self.from_ns <= span.0 && span.0 <= span.1 && span.1 <= self.to_ns;
         let sound = self.from_ns < self.to_ns
             && self.phases.len() == nr
+            && self.cpus.iter().all(in_order)
             && self.cpus.iter().flatten().all(|span| within(span) && span.2 < nr)
             && self
                 .phases
@@ -42,7 +44,7 @@ impl Timeline {
         match sound {
             true => Ok(()),
             false => Err(format!(
-                "the timeline of {:?} under {:?} is not within its bounds",
+                "the timeline of {:?} under {:?} is not in order and within its bounds",
                 self.run, self.scheduler
             )),
         }

@@ -185,7 +185,13 @@ impl Options {
             Format::Text => print!("{}", table::render(&evaluation)),
             Format::Json => println!("{json}"),
         }
-        let holds = evaluation.must.iter().all(|finding| finding.holds);
+        let findings = &evaluation.findings;
+        ensure!(
+            !self.strict || !findings.is_empty(),
+            "--strict: nothing that the file says these results must show was looked at; it says so in [[must]], of its own \
+             runs and schedulers"
+        );
+        let holds = findings.iter().all(|finding| finding.holds);
         Ok(ExitCode::from(u8::from(self.strict && !holds)))
     }
 }
@@ -204,6 +210,8 @@ fn choose_runs(experiment: &mut Experiment, chosen: &[String]) -> Result<()> {
     let (kept, left): (Vec<_>, Vec<_>) = runs.iter().cloned().partition(|run| chosen.contains(&name(run)));
     let alone = |run: &&Vec<String>| run.len() == 1 && kept.iter().any(|kept| kept.contains(&run[0]));
     experiment.runs = left.iter().filter(alone).chain(&kept).cloned().collect();
+    // What must be of all runs need not be of some.
+    experiment.musts.retain(|must| must.run.is_some());
     Ok(())
 }
 

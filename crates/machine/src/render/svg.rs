@@ -180,8 +180,39 @@ impl Boxes<'_> {
         }
     }
 
+    fn capacity(&self, id: CpuId) -> u32 {
+        self.machine.cpu(id).map_or(MAX_CAPACITY, |cpu| cpu.capacity)
+    }
+
+    /// A CPU with who has it; the longer, the darker.
+    fn tenanted(&self, id: CpuId, tenant: Option<&Tenant>) -> Drawn {
+        let (width, height) = TENANTED_CPU;
+        let (name, share) = tenant.map_or(("nobody", 0.0), |tenant| (&tenant.name, tenant.share));
+        let colour = tenant.map_or("currentColor", |tenant| &tenant.colour);
+        let capacity = self.capacity(id);
+        let percent = format!("{:.0} %", share * 100.0);
+        let content = html! {
+            rect width=(width) height=(height) rx="2" fill=(colour) fill-opacity=(format!("{:.2}", 0.6 * share))
+                stroke=(colour) stroke-opacity=(if tenant.is_some() { "1" } else { "0.45" }) {
+                title { "CPU " (id) ": " (name) ", " (percent) }
+            }
+            text x=(width / 2.0) y="14" text-anchor="middle" font-size="10" opacity="0.75" {
+                "CPU " (id) @if !self.machine.is_symmetric() { " (" (capacity) ")" }
+            }
+            @if tenant.is_some() {
+                text x=(width / 2.0) y="28" text-anchor="middle" { (shortened(name)) }
+                text x=(width / 2.0) y="42" text-anchor="middle" font-size="10" { (percent) }
+            }
+        };
+        Drawn {
+            width,
+            height,
+            content,
+        }
+    }
+
     fn cpu(&self, id: CpuId) -> Drawn {
-        let capacity = self.machine.cpu(id).map_or(MAX_CAPACITY, |cpu| cpu.capacity);
+        let capacity = self.capacity(id);
         // The faster, the darker.
         let opacity = 0.05 + 0.25 * f64::from(capacity) / f64::from(MAX_CAPACITY);
         let (width, height) = if self.is_small { SMALL_CPU } else { CPU };
@@ -193,34 +224,6 @@ impl Boxes<'_> {
             @if !self.is_small {
                 text x=(width / 2.0) y="15" text-anchor="middle" { "CPU " (id) }
                 text x=(width / 2.0) y="28" text-anchor="middle" font-size="10" opacity="0.75" { (capacity) }
-            }
-        };
-        Drawn {
-            width,
-            height,
-            content,
-        }
-    }
-}
-
-impl Boxes<'_> {
-    /// A CPU with who has it; the longer, the darker.
-    fn tenanted(&self, id: CpuId, tenant: Option<&Tenant>) -> Drawn {
-        let (width, height) = if self.is_small { SMALL_CPU } else { TENANTED_CPU };
-        let (name, share) = tenant.map_or(("nobody", 0.0), |tenant| (&tenant.name, tenant.share));
-        let colour = tenant.map_or("currentColor", |tenant| &tenant.colour);
-        let percent = format!("{:.0} %", share * 100.0);
-        let content = html! {
-            rect width=(width) height=(height) rx="2" fill=(colour) fill-opacity=(format!("{:.2}", 0.6 * share))
-                stroke=(colour) stroke-opacity=(if tenant.is_some() { "1" } else { "0.45" }) {
-                title { "CPU " (id) ": " (name) ", " (percent) }
-            }
-            @if !self.is_small {
-                text x=(width / 2.0) y="14" text-anchor="middle" font-size="10" opacity="0.75" { "CPU " (id) }
-                @if tenant.is_some() {
-                    text x=(width / 2.0) y="28" text-anchor="middle" { (shortened(name)) }
-                    text x=(width / 2.0) y="42" text-anchor="middle" font-size="10" { (percent) }
-                }
             }
         };
         Drawn {

@@ -12,6 +12,8 @@ const LEFT: f64 = 52.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 18.0;
 const PLOT: f64 = 240.0;
+/// About how wide a sign is.
+const SIGN: f64 = 6.2;
 /// How far the axes go on beyond the largest figure: across there is room for a name.
 const ROOM: [f64; 2] = [1.4, 1.1];
 
@@ -27,11 +29,11 @@ struct Point {
 /// One figure for each set of programs whose energy was counted.
 pub(super) fn all(evaluation: &Evaluation) -> Vec<Figure> {
     let is_main = evaluation.runs.len() == 1;
-    let draw = |run: &RunResult| {
+    let draw = |(nr, run): (usize, &RunResult)| {
         let points = points(evaluation, run)?;
-        Some(draw(run, &points, is_main))
+        Some(draw(nr, run, &points, is_main))
     };
-    evaluation.runs.iter().filter_map(draw).collect()
+    evaluation.runs.iter().enumerate().filter_map(draw).collect()
 }
 
 /// What each scheduler got done and consumed; none where that is not known of all.
@@ -57,7 +59,7 @@ fn points(evaluation: &Evaluation, run: &RunResult) -> Option<Vec<Point>> {
     run.schedulers.iter().enumerate().map(of).collect()
 }
 
-fn draw(run: &RunResult, points: &[Point], is_main: bool) -> Figure {
+fn draw(nr: usize, run: &RunResult, points: &[Point], is_main: bool) -> Figure {
     let most = |of: fn(&Point) -> f64| points.iter().map(of).fold(f64::MIN_POSITIVE, f64::max);
     let most_speed = most(|point| point.speed.high()) * ROOM[0];
     let most_watts = most(|point| point.watts.high()) * ROOM[1];
@@ -73,7 +75,7 @@ fn draw(run: &RunResult, points: &[Point], is_main: bool) -> Figure {
         @for point in points { (drawn(point, &x, &y)) }
     };
     Figure {
-        name: format!("energy-{}", file_name(&run.run.join("-"))),
+        name: format!("energy-{:02}-{}", nr + 1, file_name(&run.run.join("-"))),
         title: format!("Energy against speed: {}", table::heading(run)),
         caption: format!(
             "Across: {unit}; up: what all packages take, in watts. Each cross is a scheduler with its 95 % intervals. A dashed line \
@@ -113,17 +115,21 @@ fn axes(
 fn drawn(point: &Point, x: &impl Fn(f64) -> f64, y: &impl Fn(f64) -> f64) -> Markup {
     let (speed, watts) = (&point.speed, &point.watts);
     let at = |value: f64| format!("{value:.1}");
+    let name = format!("{}, {:.0} W", point.scheduler, watts.mean);
+    // A long name has no room on the right.
+    let is_long = x(speed.mean) + 8.0 + SIGN * name.chars().count() as f64 > WIDTH;
+    let (beside, anchor) = if is_long { (-8.0, "end") } else { (8.0, "start") };
+    // An interval of few rounds may go below what there is.
+    let from = |low: f64| low.max(0.0);
     let (across, up) = (x(speed.mean), y(watts.mean));
     html! {
         line x1=(at(x(0.0))) y1=(at(y(0.0))) x2=(at(across)) y2=(at(up)) stroke=(point.colour) stroke-dasharray="3 3" {}
-        line x1=(at(x(speed.low()))) x2=(at(x(speed.high()))) y1=(at(up)) y2=(at(up)) stroke=(point.colour) stroke-width="2" {}
-        line x1=(at(across)) x2=(at(across)) y1=(at(y(watts.low()))) y2=(at(y(watts.high()))) stroke=(point.colour)
+        line x1=(at(x(from(speed.low())))) x2=(at(x(speed.high()))) y1=(at(up)) y2=(at(up)) stroke=(point.colour) stroke-width="2" {}
+        line x1=(at(across)) x2=(at(across)) y1=(at(y(from(watts.low())))) y2=(at(y(watts.high()))) stroke=(point.colour)
             stroke-width="2" {}
         circle cx=(at(across)) cy=(at(up)) r="4" fill=(point.colour) {
             title { (point.scheduler) ": " (format!("{:.1}", speed.mean)) ", " (format!("{:.1} W", watts.mean)) }
         }
-        text x=(at(across + 8.0)) y=(at(up + 4.0)) {
-            (point.scheduler) ", " (format!("{:.0} W", watts.mean))
-        }
+        text x=(at(across + beside)) y=(at(up + 4.0)) text-anchor=(anchor) { (name) }
     }
 }

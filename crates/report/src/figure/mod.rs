@@ -52,8 +52,8 @@ impl Figure {
         self.svg(None)
     }
 
-    /// Whether it shows what ran where and when.
-    pub fn is_timeline(&self) -> bool {
+    /// Whether it shows a piece of one round: what ran where, or when.
+    pub fn is_of_a_piece(&self) -> bool {
         self.name.starts_with("timeline-") || self.name.starts_with("placement-")
     }
 

@@ -7,11 +7,12 @@ use threadwise_machine::{Machine, Tenant};
 use super::{Figure, WIDTH, colour, file_name};
 use crate::timeline::Timeline;
 
-/// The `nr`th timeline of a run, as places; none where all CPUs share the same, so that the timeline says it all, or where
-/// boxes are too small for names.
+/// The `nr`th timeline of a run, as places; none where all CPUs are alike and share the same, so that the timeline says it all,
+/// or where boxes are too small for names.
 pub(super) fn draw(nr: usize, timeline: &Timeline, machine: &Machine, is_main: bool) -> Option<Figure> {
     let (nr_caches, nr_cores, nr_cpus) = (machine.nr_llcs(), machine.nr_cores(), machine.nr_cpus());
-    if (nr_caches == 1 && nr_cores == nr_cpus) || nr_cpus > MOST {
+    let are_alike = nr_caches == 1 && nr_cores == nr_cpus && machine.is_symmetric();
+    if are_alike || nr_cpus > MOST {
         return None;
     }
     let tenants: Vec<_> = (0..timeline.cpus.len())
@@ -33,7 +34,7 @@ pub(super) fn draw(nr: usize, timeline: &Timeline, machine: &Machine, is_main: b
         ),
         caption: format!(
             "The machine, and in each CPU's box the program that had it longest in {} ms of the round with seed {}, and its share \
-             of that time: a colour for each program, the darker the longer.",
+             of that time: the darker, the longer.",
             (timeline.to_ns - timeline.from_ns) as f64 / 1e6,
             timeline.seed
         ),

@@ -3,6 +3,8 @@
 
 use serde::Serialize;
 
+use crate::figures::text;
+
 use super::outcome::{Column, Outcome, Row};
 use super::plan::Verdict;
 
@@ -16,7 +18,7 @@ struct Line<'a> {
     unit: &'static str,
     form: &'static str,
     what: &'a str,
-    /// Empty where the source was not run; `missing` says why.
+    /// Empty where the source was not run or failed; `missing` says why.
     value: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
@@ -25,9 +27,6 @@ struct Line<'a> {
 }
 
 /// All results as CSV (RFC 4180), with a header: a line for each row of each column.
-///
-/// # Panics
-/// Never: writing to memory does not fail.
 pub fn csv(outcomes: &[Outcome]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for outcome in outcomes {
@@ -38,8 +37,7 @@ pub fn csv(outcomes: &[Outcome]) -> String {
             }
         }
     }
-    let bytes = writer.into_inner().expect("memory takes it");
-    String::from_utf8(bytes).expect("what was written is text")
+    text(writer)
 }
 
 fn line<'a>(outcome: &'a Outcome, column: &'a Column, row: &'a Row, nr: usize) -> Line<'a> {

@@ -56,6 +56,7 @@ pub fn page(plan: &Plan, outcomes: &[Outcome], about: &About) -> String {
             div class="headline" { @for sentence in headline(outcomes) { p { (sentence) } } }
             nav aria-label="Contents" { ul {
                 @for paper in &plan.papers { li { a href=(format!("#{}", anchor(&paper.name))) { (paper.name) } } }
+                li { a href="#others" { "Beside other schedulers" } }
                 li { a href="#figures" { "Figures" } }
                 li { a href="#sources" { "Commands" } }
                 li { a href="#words" { "Words" } }
@@ -77,6 +78,7 @@ pub fn page(plan: &Plan, outcomes: &[Outcome], about: &About) -> String {
                 }
             }
         }
+        (others(about))
         (figures(about))
         (sources(about))
         (glossary())
@@ -91,6 +93,9 @@ fn how_to_read() -> Markup {
             dt { "simulated" } dd { "no kernel ran; a scheduler's decisions are those of its code, or of a model of it where it is not ours" }
             dt { "measured" } dd { "on this machine, in its own kernel" }
             dt { "lab" } dd { "measured in a real kernel on an emulated machine, slower than a real one" }
+            dt { "a = 2" } dd { "one core is twice as fast as the others; a = 1: all are equal" }
+            dt { "(p:s)" } dd { "a program that does p parts of its work in parallel and s serially; inf:1 always in parallel, 1:inf never" }
+            dt { "more, less, some" } dd { "printed without a number" }
             dt { "within" } dd { "what was printed, within the tolerance that docs/papers.toml gives" }
             dt { "same sign" } dd { "a gain where the paper has one, a loss where it has one, some where it has some" }
             dt { "differs" } dd { "neither; the reason stands under the table" }
@@ -129,7 +134,7 @@ fn headline(outcomes: &[Outcome]) -> Vec<String> {
     });
     let run = || columns().filter(|column| !column.figures.is_empty());
     sentences.push(format!(
-        "A claim is made for {} of the {} columns of figures; the others may be anything, and the text below each says why.",
+        "We claim something of {} of the {} columns of figures, and promise nothing of the others; the text below each says why.",
         run().filter(|column| column.claim != Verdict::Differs).count(),
         run().count()
     ));
@@ -255,6 +260,35 @@ fn produced_by(outcome: &Outcome, about: &About) -> Markup {
                     @if source.drawn.is_some() || source.picture.is_some() {
                         p { a href=(format!("#{}", drawn_anchor(&source.name))) { "Figures of this run" } }
                     }
+                }
+            }
+        }
+    }
+}
+
+/// Who wins where, of runs in which schedulers of others took part.
+fn others(about: &About) -> Markup {
+    let has_others = |run: &Shown| {
+        let versions = run.record.measurement.versioned_schedulers();
+        let mut others = versions.filter(|(_, version)| !version.starts_with("scx_threadwise"));
+        others.next().is_some()
+    };
+    let drawn = about
+        .sources
+        .iter()
+        .filter_map(|source| Some((source, source.drawn.as_ref()?)));
+    let runs: Vec<_> = drawn.filter(|(_, run)| has_others(run)).collect();
+    html! {
+        section {
+            h2 id="others" { "Beside other schedulers" }
+            @if runs.is_empty() {
+                p { "No run of this page has schedulers of others: make peers builds them, lab run --peers runs them." }
+            }
+            @for (source, run) in runs {
+                p {
+                    a href=(format!("#{}", drawn_anchor(&source.name))) { (run.record.measurement.experiment.description) }
+                    ": " (headline::winners(&run.evaluation)) " "
+                    span class="quiet" { (circumstances(&run.record.measurement)) "." }
                 }
             }
         }

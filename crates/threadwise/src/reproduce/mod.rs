@@ -68,12 +68,12 @@ pub struct Options {
     #[arg(long, short, default_value = "reproduction.html")]
     output: PathBuf,
 
-    /// Write the figures of the page to this folder too, as SVG
-    #[arg(long, value_name = "DIR")]
+    /// Write the pictures of the page to this folder too, as SVG
+    #[arg(long, value_name = "DIR", conflicts_with = "dry_run")]
     svg: Option<PathBuf>,
 
-    /// Write every figure beside what was printed to this file too, as CSV
-    #[arg(long, value_name = "FILE")]
+    /// Write every number beside what was printed to this file too, as CSV
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     csv: Option<PathBuf>,
 
     #[command(flatten)]
@@ -122,6 +122,13 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     if options.dry_run {
         print!("{}", listed(&plan, &jobs));
         return Ok(ExitCode::SUCCESS);
+    }
+    // What cannot be written is known now and not hours later.
+    if let Some(path) = &options.csv {
+        save(path, "")?;
+    }
+    if let Some(folder) = &options.svg {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     }
     let mut made = produce(options, &jobs)?;
     stand_in(stored, &mut made);

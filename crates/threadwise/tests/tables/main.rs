@@ -249,6 +249,22 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
             "lab-interactive",
             programs::latencies(&measured("lab-interactive")),
         ),
+        (
+            "lab-table-8-peers",
+            programs::real_pairs_under_all(&measured("lab-table-8-peers")),
+        ),
+        (
+            "lab-same-phases",
+            pairs::lab_same_phases(&measured("lab-same-phases")),
+        ),
+        (
+            "lab-same-phases-peers",
+            pairs::lab_same_phases(&measured("lab-same-phases-peers")),
+        ),
+        (
+            "lab-same-phases-unequal",
+            pairs::lab_same_phases(&measured("lab-same-phases-unequal")),
+        ),
         ("lab-table-8", programs::real_pairs(&measured("lab-table-8"))),
         (
             "lab-table-8-means",
@@ -361,6 +377,11 @@ fn stored_runs_reach_what_is_aimed_at() {
         alone["run"][0] == "1:inf" && gain.as_f64().unwrap() >= 1.9,
         "{alone}"
     );
+    // Two threads on cores that the kernel does not know, and four; beyond their intervals.
+    for (name, run) in [("lab-two-threads-hidden", 1), ("lab-hidden-smt", 1)] {
+        let low = &measured(name)["runs"][run]["schedulers"][1]["over_baseline"]["low"];
+        assert!(low.as_f64().unwrap() >= 1.14, "{name}: {low}");
+    }
     let packages = measured("lab-packages");
     let low = |run: usize, scheduler: usize| {
         let over = &packages["runs"][run]["schedulers"][scheduler]["over_baseline"];

@@ -3,7 +3,10 @@
 
 use serde_json::Value;
 
-use super::{compared, jitters, kept, least, mean_and_least, means, measured, more, of_all, version_of};
+use super::{
+    compared, jitters, kept, least, mean_and_least, means, measured, more, of_all, programs_of, table,
+    together, version_of,
+};
 
 /// Means over all pairs and threes, kernel and ours.
 pub fn all_programs() -> String {
@@ -217,4 +220,21 @@ pub fn same_phases() -> String {
         &row("unequal", "pairs-unequal"),
     ]
     .concat()
+}
+
+/// Pairs in the lab whose phases are the same in each run: jitter, in thousandths, of the program that varies more, and fairness.
+pub fn lab_same_phases(result: &Value) -> String {
+    let nr = result["runs"][0]["schedulers"].as_array().unwrap().len();
+    let jitters: Vec<Vec<f64>> = (0..nr).map(|scheduler| jitters(result, scheduler)).collect();
+    let fairness: Vec<Vec<f64>> = (0..nr)
+        .map(|scheduler| means(result, scheduler, "fairness"))
+        .collect();
+    let row = |(nth, run): (usize, &Value)| {
+        let cells: String = (0..nr)
+            .map(|of| format!(" {:.1}, {:.3} |", jitters[of][nth], fairness[of][nth]))
+            .collect();
+        format!("| {} |{cells}\n", programs_of(run))
+    };
+    let rows: String = together(result).enumerate().map(row).collect();
+    table("| pair |", result, 0.., &rows)
 }

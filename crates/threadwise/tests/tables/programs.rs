@@ -121,6 +121,14 @@ pub fn loads_by_what_is_known(results: [&Value; 3]) -> String {
         let digits = if mean < 100.0 { 2 } else { 0 };
         format!("{mean:.digits$} ± {half:.digits$}")
     };
+    for result in results {
+        let names = [0, 1].map(|nth| {
+            result["runs"][0]["schedulers"][nth]["scheduler"]
+                .as_str()
+                .unwrap()
+        });
+        assert_eq!(names, ["kernel", "threadwise"]);
+    }
     let row = |run: usize| {
         let load = programs_of(&results[0]["runs"][run]);
         assert!(
@@ -210,6 +218,27 @@ pub fn real_pairs_on_equal_cores(result: &Value) -> String {
         mean(0, "over_sequential"),
         mean(1, "over_sequential"),
         mean(1, "over_baseline"),
+    )
+}
+
+/// Pairs of real programs beside each other over one after the other under the first scheduler, and what each other gains.
+pub fn real_pairs_under_all(result: &Value) -> String {
+    let row = |run: &Value| {
+        let over = run["schedulers"][0]["over_sequential"]["ratio"].as_f64().unwrap();
+        format!("| {} | {} |{}\n", programs_of(run), more(over), gain_cells(run))
+    };
+    let rows: String = together(result).map(row).collect();
+    let mean = |scheduler, key| more(of_all(&means(result, scheduler, key)));
+    let nr = result["runs"][0]["schedulers"].as_array().unwrap().len();
+    let gains: String = (1..nr)
+        .map(|scheduler| format!(" {} |", mean(scheduler, "over_baseline")))
+        .collect();
+    let mean = format!("| mean | {} |{gains}\n", mean(0, "over_sequential"));
+    table(
+        "| pair | over one after the other, kernel |",
+        result,
+        1..,
+        &(rows + &mean),
     )
 }
 

@@ -40,6 +40,8 @@ fn the_summary_says_what_kept_runs_say() {
     let [real, spinning, equal] =
         ["table-8", "openmp-active", "openmp"].map(|of| measured(&format!("lab-{of}")));
     let [two, processors] = ["hidden-smt-two", "two-threads-hidden"].map(|of| measured(&format!("lab-{of}")));
+    let beside_peers = measured("lab-table-8-peers");
+    let peers: Vec<f64> = (2..6).map(|other| mean_gain(&beside_peers, other)).collect();
     let packages = measured("lab-packages");
     let apart = |packages: &Value| {
         ["hungry", "medium", "modest", "no locality"].map(|program| plain(gain(packages, program, 1)))
@@ -80,6 +82,12 @@ fn the_summary_says_what_kept_runs_say() {
             "[lab] {}, least {}, at 20 million",
             more(mean_gain(&real, 1)),
             more(least(&means(&real, 1, "over_baseline"))),
+        ),
+        format!(
+            "beside four other schedulers {}, these {} to {};",
+            more(mean_gain(&beside_peers, 1)),
+            plain(least(&peers)),
+            plain(best_of_others(&beside_peers)),
         ),
         format!(
             "[lab] {}, least {}; beside each other {:.2} times as fast as one after the other under the kernel's scheduler, {:.2} times",
