@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
 mod caches;
+mod computed;
 mod musts;
 mod pairs;
 mod programs;
@@ -219,6 +220,13 @@ fn page_of(name: &str) -> (PathBuf, [String; 3]) {
 #[test]
 fn the_tables_are_what_simulations_and_stored_runs_say() {
     let tables = [
+        ("computed-idle", computed::idle()),
+        ("computed-throughput", computed::throughput()),
+        ("assignments-6", computed::assignments("")),
+        (
+            "assignments-24",
+            computed::assignments("--instances 8 --samples 1000"),
+        ),
         ("means", pairs::all_programs()),
         ("lengths", pairs::lengths()),
         (
@@ -252,6 +260,11 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
         (
             "lab-table-8-peers",
             programs::real_pairs_under_all(&measured("lab-table-8-peers")),
+        ),
+        ("lab-triples", pairs::lab_triples()),
+        (
+            "lab-openmp-all-active",
+            programs::real_pairs_on_equal_cores(&measured("lab-openmp-all-active")),
         ),
         (
             "lab-same-phases",

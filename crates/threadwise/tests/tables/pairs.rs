@@ -160,6 +160,27 @@ fn lab_pairs_row(result: &Value, nth: usize, phases: &str) -> String {
     )
 }
 
+/// Threes in the lab.
+pub fn lab_triples() -> String {
+    let row = |cores: &str, name: &str| {
+        let result = measured(name);
+        let idle = [0, 1].map(|scheduler| 100.0 * of_all(&means(&result, scheduler, "idle")));
+        format!(
+            "| {cores} | {} | {} | {:.1} -> {:.1} % |\n",
+            together(&result).count(),
+            compared(&result, 1),
+            idle[0],
+            idle[1]
+        )
+    };
+    [
+        "| cores | threes | gain | least | clearly more, less | idle |\n|---|---|---|---|---|---|\n",
+        &row("equal", "lab-triples-equal"),
+        &row("one twice as fast", "lab-triples-unequal"),
+    ]
+    .concat()
+}
+
 /// Who knows how long phases last, and pays nothing.
 pub fn foresight() -> String {
     let rows = |machine: &str, experiment: &str| {

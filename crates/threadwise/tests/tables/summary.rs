@@ -40,6 +40,7 @@ fn the_summary_says_what_kept_runs_say() {
     let [real, spinning, equal] =
         ["table-8", "openmp-active", "openmp"].map(|of| measured(&format!("lab-{of}")));
     let [two, processors] = ["hidden-smt-two", "two-threads-hidden"].map(|of| measured(&format!("lab-{of}")));
+    let threes = ["equal", "unequal"].map(|of| measured(&format!("lab-triples-{of}")));
     let beside_peers = measured("lab-table-8-peers");
     let peers: Vec<f64> = (2..6).map(|other| mean_gain(&beside_peers, other)).collect();
     let packages = measured("lab-packages");
@@ -82,6 +83,13 @@ fn the_summary_says_what_kept_runs_say() {
             "[lab] {}, least {}, at 20 million",
             more(mean_gain(&real, 1)),
             more(least(&means(&real, 1, "over_baseline"))),
+        ),
+        format!(
+            "every fifth of all 165: {}, least {}, and {}, least {};",
+            more(mean_gain(&threes[0], 1)),
+            more(least(&means(&threes[0], 1, "over_baseline"))),
+            more(mean_gain(&threes[1], 1)),
+            more(least(&means(&threes[1], 1, "over_baseline"))),
         ),
         format!(
             "beside four other schedulers {}, these {} to {};",
