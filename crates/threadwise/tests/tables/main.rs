@@ -267,6 +267,10 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
             programs::real_pairs_on_equal_cores(&measured("lab-openmp-all-active")),
         ),
         (
+            "lab-openmp-all-active-fast",
+            programs::real_pairs_on_equal_cores(&measured("lab-openmp-all-active-fast")),
+        ),
+        (
             "lab-same-phases",
             pairs::lab_same_phases(&measured("lab-same-phases")),
         ),
