@@ -137,11 +137,7 @@ impl Must {
             let what = format!("{baseline:?} is the first scheduler, which others are compared with");
             return Err(("scheduler", what));
         }
-        let runs: Vec<&Vec<String>> = match (&self.run, self.of) {
-            (Some(run), _) => experiment.runs.iter().filter(|one| *one == run).collect(),
-            (None, Of::All) => experiment.runs.iter().collect(),
-            (None, Of::Together) => experiment.runs.iter().filter(|run| run.len() > 1).collect(),
-        };
+        let runs: Vec<&Vec<String>> = experiment.runs.iter().filter(|run| self.is_of(run)).collect();
         match &self.run {
             Some(run) if runs.is_empty() => return Err(("run", format!("{run:?} is no run"))),
             Some(_) if self.take != Take::Mean || self.of != Of::Together => {
@@ -171,14 +167,18 @@ impl Must {
         }
     }
 
-    /// The figure that has a bound; none if one of its runs is without one.
-    fn figure(&self, evaluation: &Evaluation) -> Option<f64> {
-        let runs = &evaluation.runs;
-        if let Some(run) = &self.run {
-            return self.of_run(runs.iter().find(|result| result.run == *run)?);
+    /// Whether it is of this run.
+    fn is_of(&self, run: &[String]) -> bool {
+        match &self.run {
+            Some(one) => one == run,
+            None => self.of == Of::All || run.len() > 1,
         }
-        let counts = |result: &&RunResult| self.of == Of::All || result.run.len() > 1;
-        let figures = runs.iter().filter(counts).map(|result| self.of_run(result));
+    }
+
+    /// The figure that has a bound; none if one of its runs is without one, and no number if there is no run.
+    fn figure(&self, evaluation: &Evaluation) -> Option<f64> {
+        let runs = evaluation.runs.iter().filter(|result| self.is_of(&result.run));
+        let figures = runs.map(|result| self.of_run(result));
         let figures = figures.collect::<Option<Vec<f64>>>()?;
         match self.take {
             Take::Mean => Some(figures.iter().sum::<f64>() / figures.len() as f64),

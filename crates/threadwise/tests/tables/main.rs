@@ -416,6 +416,8 @@ fn stored_runs_reach_what_is_aimed_at() {
     // Two threads have what two cores do, in each round: four do twice that.
     let [threads, two] = ["lab-hidden-smt", "lab-hidden-smt-two"].map(measured);
     let ours = |result: &Value, run: usize| result["runs"][run]["schedulers"][1].clone();
+    let gain = &ours(&threads, 0)["over_baseline"]["ratio"];
+    assert!(gain.as_f64().unwrap() >= 1.14, "{gain} for two threads");
     let four = ours(&threads, 1);
     let two = ours(&two, 0)["total"].clone();
     let least = two["mean"].as_f64().unwrap() - two["ci95"].as_f64().unwrap();
