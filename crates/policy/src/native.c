@@ -12,6 +12,7 @@
 #include "../../../policy/smt.h"
 #include "../../../policy/speed.h"
 #include "../../../policy/spread.h"
+#include "../../../policy/turn.h"
 
 _Static_assert(sizeof(struct tw_group) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_tunables) == 72, "crates/policy/src/lib.rs has the same layout");
@@ -93,9 +94,9 @@ u64 tw_native_unstamp(u32 stamp, u64 now)
 	return tw_unstamp(stamp, now);
 }
 
-u32 tw_native_loss(u64 waited_ns, u32 weight, u32 nr_ready, u32 nr_threads, u32 nr_cpus)
+u32 tw_native_loss(u64 waited_ns, u32 weight, u32 nr_waiting, u32 nr_ready, u32 nr_threads, u32 nr_cpus)
 {
-	return tw_loss(waited_ns, weight, nr_ready, nr_threads, nr_cpus);
+	return tw_loss(waited_ns, weight, nr_waiting, nr_ready, nr_threads, nr_cpus);
 }
 
 u32 tw_native_loss_of_speed(u32 class, u64 ran_ns, u32 capacity, u32 weight)
@@ -111,6 +112,22 @@ s32 tw_native_come_near(struct tw_group *group, const struct tw_group *other, co
 u32 tw_native_claims(struct tw_group *group, const struct tw_group *senior, const struct tw_tunables *tun)
 {
 	return tw_claims(group, senior, tun);
+}
+
+u32 tw_native_is_set_back(const struct tw_task *running, const struct tw_task *waiting, u64 other_age_ns,
+			  const struct tw_tunables *tun)
+{
+	return tw_is_set_back(running, waiting, other_age_ns, tun);
+}
+
+u32 tw_native_set_back(u32 before, const struct tw_tunables *tun)
+{
+	return tw_set_back(before, tun);
+}
+
+u64 tw_native_vtime_set_back(u64 vtime, u32 set_back, u32 at_first, u32 seen)
+{
+	return tw_vtime_set_back(vtime, set_back, at_first, seen);
 }
 
 u32 tw_native_is_faster(u32 capacity, u32 than)

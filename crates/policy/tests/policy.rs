@@ -127,6 +127,7 @@ fn loss(waited_ns: u64, nr_threads: u32) -> u32 {
     let waiting = Waiting {
         waited_ns,
         weight: 100,
+        nr_waiting: 1,
         nr_ready: 1,
         nr_threads,
         nr_cpus: 8,
@@ -179,6 +180,7 @@ fn a_program_loses_its_waiting_threads_part_of_the_time() {
         let waiting = Waiting {
             waited_ns: 8000 * 1024,
             weight,
+            nr_waiting: 1,
             nr_ready,
             nr_threads,
             nr_cpus: 8,
@@ -882,6 +884,9 @@ fn who_has_a_cpu_for_itself_does_not_move_the_others_clock() {
     let (_, boost) = boosts(1);
     assert_eq!(senior(100 + boost), 100, "its boost is no progress");
     assert_eq!(senior(101 + boost), 101);
+    let alone = task(Class::Senior, 101);
+    assert_eq!(tunables().clock(100, &alone, false), 101, "it is ahead of nobody");
+    assert_eq!(tunables().clock(100, &alone, true), 100);
     let wrapped = tunables().clock(u64::MAX, &task_among(1, Class::Parallel, 1), true);
     assert_eq!(wrapped, 1, "where vtimes wrap");
 }

@@ -51,7 +51,7 @@ impl Recorder {
         let file = file.with_context(|| format!("cannot open {}", path.display()))?;
         let mut file = BufWriter::new(file);
         let settings = json!({
-            "schema": "threadwise.decisions/3",
+            "schema": "threadwise.decisions/4",
             "slice_ns": tunables.slice_ns,
             "rotate_ns": tunables.rotate_ns,
             "serial_boost_ns": tunables.serial_boost_ns,
@@ -142,6 +142,7 @@ fn name(kind: u64) -> Result<&'static str> {
             bpf_intf::tw_decision_kind_TW_DECISION_SURELY_STAYS,
             "tw_surely_stays",
         ),
+        (bpf_intf::tw_decision_kind_TW_DECISION_SET_BACK, "tw_is_set_back"),
     ];
     names
         .iter()

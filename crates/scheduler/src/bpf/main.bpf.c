@@ -26,6 +26,7 @@
 #include "../../../../policy/smt.h"
 #include "../../../../policy/speed.h"
 #include "../../../../policy/spread.h"
+#include "../../../../policy/turn.h"
 #include "state.bpf.h"
 #include "rotation.bpf.h"
 #include "smt.bpf.h"
@@ -358,6 +359,7 @@ static __always_inline s32 queue_before(struct task_struct *prev, struct tw_task
 {
 	struct task_struct *mine = is_marked(own) ? __COMPAT_scx_bpf_dsq_peek(own) : NULL;
 	struct task_struct *theirs = other < 0 ? NULL : __COMPAT_scx_bpf_dsq_peek(other);
+	u32 first_tgid = mine ? mine->tgid : 0;
 	struct tw_task first = {}, their_first = {};
 	s32 from = own;
 
@@ -379,11 +381,12 @@ static __always_inline s32 queue_before(struct task_struct *prev, struct tw_task
 		task->class = class_of(prev);
 	if (theirs && (!mine || goes_first(&their_first, &first))) {
 		first = their_first;
+		first_tgid = theirs->tgid;
 		from = other;
 	}
 	if (mine || theirs) {
 		*due_ns = due_in(task, &first);
-		if (!*due_ns)
+		if (!*due_ns && !sets_back(prev, task, first_tgid, &first, now))
 			return from;
 	}
 	/* It goes on waiting here. A CPU may have gone idle without seeing it. */

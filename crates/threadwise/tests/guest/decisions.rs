@@ -70,6 +70,7 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
         "tw_goes_unboosted" => u64::from(tunables.goes_unboosted(input[0] as u32, input[1])),
         "tw_clock" => tunables.clock(input[0], &task(1), input[8] != 0),
         "tw_step" => tunables.step(Class::try_from(input[0]).unwrap(), input[1], input[2]),
+        "tw_is_set_back" => u64::from(tunables.is_set_back(&task(0), &task(7), input[14])),
         "tw_surely_stays" => u64::from(tunables.surely_stays(&task(0), &task(7))),
         other => panic!("{other} is no function of the policy"),
     }
@@ -79,6 +80,8 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
 fn the_kernel_and_the_native_build_decide_alike() {
     // Every decision that is recorded in some seconds under load, bit for bit.
     let script = r#"
+        spin() { sh -c "busybox renice -n $1 -p \$\$; exec threadwise bench synthetic --ratio inf:1 --threads 8 --wait active --phase-units 500 --duration 4" >/dev/null & }
+        spin 0; spin 8; busybox sleep 5
         bound() { busybox taskset $1 threadwise bench synthetic --phase-units 500 --duration 24 --ratio $2 --threads $3 >/dev/null & }
         bound 8 1:inf 1; bound 4 1:inf 1; bound 4 inf:1 3; busybox sleep 1
         for i in 1 2; do busy --ratio inf:1 --duration 24 >/dev/null & busy --ratio 1:1 --duration 24 >/dev/null & done
@@ -94,7 +97,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let settings = lines.next().unwrap();
-    assert_eq!(settings["schema"], "threadwise.decisions/3");
+    assert_eq!(settings["schema"], "threadwise.decisions/4");
     let setting = |name: &str| settings[name].as_u64().unwrap();
     let tunables = Tunables {
         slice_ns: setting("slice_ns"),
@@ -130,7 +133,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         answers.insert(answer);
     }
     // The comparison means something only if every function was asked, and answered this and that.
-    assert_eq!(seen.len(), 13, "{seen:?}");
+    assert_eq!(seen.len(), 14, "{seen:?}");
     for (function, (count, answers)) in &seen {
         assert!(
             *count >= 50 && answers.len() >= 2,

@@ -38,6 +38,34 @@ fn ready_threads_of_an_openmp_program_tell_its_phases() {
     assert!(tells, "of eight: {eight:?}");
 }
 
+/// What eight threads do that spin at their barriers, alone, and four times two programs of them, one of which begins 0.3 s later: as
+/// long as no turn was handed on between those, both did 0.3 to 0.5 of what one does.
+#[test]
+fn programs_that_spin_and_begin_apart_take_turns() {
+    let stencil = |size: u32, seconds: &str| {
+        format!(
+            "OMP_WAIT_POLICY=active omp-stencil --threads 8 --schedule static --size {size} --seconds {seconds}"
+        )
+    };
+    let pair = format!(
+        "{} & busybox sleep 0.3; {}; wait",
+        stencil(352, "1.5"),
+        stencil(300, "1.2")
+    );
+    let script = format!("{}; for i in 1 2 3 4; do {pair}; done", stencil(352, "1"));
+    let share = |done: &[f64]| {
+        let sums = done[1..].chunks(2).map(|both| both.iter().sum::<f64>() / done[0]);
+        sums.fold(f64::INFINITY, f64::min)
+    };
+    let done = measured_by("work_units_per_s", "smp-8", "scx_threadwise", &script, |done| {
+        share(done) > 0.75
+    });
+    assert!(
+        done.len() == 9 && share(&done) > 0.75,
+        "alone, and twice two each: {done:?}"
+    );
+}
+
 #[test]
 #[ignore = "long: make test FULL=1"]
 fn what_perf_records_is_replayed() {
