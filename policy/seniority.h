@@ -25,29 +25,15 @@
 #define TW_WAITED_MOST_NS (1ULL << 36)
 
 /*
- * What counts of its weight where a task waits beside so many, itself included: all of it beside one that
- * runs. Programs that lose alike shall have CPUs by weight. Two do if their waits weigh as much as they do.
- * Of n, one of weight w beside others of weight 1 has w / (w + n - 1) of the time if its waits weigh (w + n -
- * 2) / (n - 1); if they weighed w, one of half their weight would have nothing among three.
+ * What it loses, in units of 1.024 us, while a thread waits for so long that weighs so much: its share of
+ * the threads that could be ready at once, which are those that it has, at most as many as CPUs, or those
+ * that are. By weight, because who weighs less shall wait for longer.
  */
-static inline u64 tw_weight_beside(u32 weight, u32 nr_waiting)
-{
-	u64 nr_others = nr_waiting > 1 ? nr_waiting - 1 : 0;
-
-	return (tw_least(weight, TW_WEIGHT_HEAVY) + nr_others * TW_WEIGHT_ONE) / (nr_others + 1);
-}
-
-/*
- * What it loses, in units of 1.024 us, while a thread waits for so long beside so many in its queue that
- * weighs so much: its share of the threads that could be ready at once, which are those that it has, at most
- * as many as CPUs, or those that are. By weight, because who weighs less shall wait for longer.
- */
-static inline u32 tw_loss(u64 waited_ns, u32 weight, u32 nr_waiting, u32 nr_ready, u32 nr_threads,
-			  u32 nr_cpus)
+static inline u32 tw_loss(u64 waited_ns, u32 weight, u32 nr_ready, u32 nr_threads, u32 nr_cpus)
 {
 	u32 nr = nr_threads < nr_cpus ? nr_threads : nr_cpus;
 	u64 weighted =
-		tw_least(waited_ns, TW_WAITED_MOST_NS) / TW_WEIGHT_ONE * tw_weight_beside(weight, nr_waiting);
+		tw_least(waited_ns, TW_WAITED_MOST_NS) / TW_WEIGHT_ONE * tw_least(weight, TW_WEIGHT_HEAVY);
 
 	nr = nr > nr_ready ? nr : nr_ready;
 	return (u32)((weighted >> 10) / (nr ? nr : 1));
@@ -59,7 +45,7 @@ static inline u32 tw_loss_of_speed(enum tw_class class, u64 ran_ns, u32 capacity
 {
 	if (class != TW_CLASS_SERIAL || capacity >= TW_CAPACITY_ONE)
 		return 0;
-	return tw_loss(ran_ns * (TW_CAPACITY_ONE - capacity) / TW_CAPACITY_ONE, weight, 1, 1, 1, 1);
+	return tw_loss(ran_ns * (TW_CAPACITY_ONE - capacity) / TW_CAPACITY_ONE, weight, 1, 1, 1);
 }
 
 /* By how much more a program has lost than another. */

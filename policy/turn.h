@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Does the boost of the senior program last for its turn? The turn ends when another program has lost more,
- * by half a turn (seniority.h), the boost when its tasks are ahead of the others' in vtime by so much. It is
- * longer than a turn, but a turn may begin with tasks that are ahead, because their program had the machine
- * for itself or is lighter, or a third one was there. Where the boost is used up first, CPUs rotate between
- * both programs: both lose alike, so that no turn ever ends, and threads that spin at barriers wait for those
- * of their program that have no CPU, for as long as the programs run. So the tasks of the senior one are set
- * back in vtime: which program goes first is for losses to say.
+ * When is the turn of the senior program over although no other has lost more? A turn ends by losses, by half
+ * a turn (seniority.h), and its tasks go first while their boost lasts, which is a matter of vtimes. That is
+ * longer, but a turn may begin with tasks that are ahead: their program had the machine for itself, or a
+ * third one was there, or it is lighter. Where the boost is used up first, CPUs rotate between both programs,
+ * both lose alike, and no turn would ever end: threads that spin at barriers wait for those of their program
+ * that have no CPU, for as long as the programs run. So the turn ends with its boost.
+ *
+ * So in the long run vtimes say who has how much, which is by weight among any number of programs. Losses
+ * alone say so of two: of three that lose alike, a wait counting by weight, one of half the others' weight
+ * would have nothing.
  */
 #ifndef TW_TURN_H
 #define TW_TURN_H
@@ -14,41 +17,36 @@
 #include "order.h"
 #include "seniority.h"
 
-/* A phase that has gone on for so many turns, 300 ms, may have no end. Shorter ones end by themselves, and
- * their threads need not wait for a turn to. */
+/* Phases that have gone on for so many turns, 300 ms, may have no end. Shorter ones end by themselves, and
+ * the turn with them. */
 #define TW_TURNS_LONG 4
 
-/*
- * Whether the tasks of the senior program are set back, one of which is to make way for one that waits, whose
- * phase has gone on for so long. Not where that waits beside many and boosts shrink, nor where it has waited
- * for long: its wait has a bound.
- */
-static inline bool tw_is_set_back(const struct tw_task *running, const struct tw_task *waiting,
-				  u64 other_age_ns, const struct tw_tunables *tun)
-{
-	return running->class == TW_CLASS_SENIOR && waiting->class == TW_CLASS_PARALLEL &&
-	       other_age_ns >= TW_TURNS_LONG * tun->senior_turn_ns && !tw_age(waiting, waiting->nr_waiting) &&
-	       tw_boost_of(TW_CLASS_SENIOR, waiting->nr_waiting, waiting->boost_left, tun) >
-		       tun->senior_turn_ns;
-}
-
-/* By how much tasks of senior programs were set back in sum, in units of 1.024 us that wrap, after it was
- * done once more: by a turn. */
-static inline u32 tw_set_back(u32 before, const struct tw_tunables *tun)
-{
-	return before + (u32)tw_turns(1, tun);
-}
+/* Boosts that are shorter are no turns: where so many wait, CPUs rotate. 10 ms. */
+#define TW_TURN_LEAST_NS (10ULL * 1000 * 1000)
 
 /*
- * The vtime of a task of the senior program, which came to be that when others had been set back by
- * `at_first`, and now is `set_back`; the task was last looked at, as a senior one, at `seen`. All of its
- * program are set back by the same, whenever they are looked at, so that they go on taking turns.
+ * Whether the turn of the senior program is over, a task of which is to make way for one that waits, where
+ * the phases of both have gone on for so long at least.
  */
-static inline u64 tw_vtime_set_back(u64 vtime, u32 set_back, u32 at_first, u32 seen)
+static inline bool tw_is_used_up(const struct tw_task *senior, const struct tw_task *waiting, u64 age_ns,
+				 const struct tw_tunables *tun)
 {
-	s32 more = (s32)(set_back - ((s32)(seen - at_first) > 0 ? seen : at_first));
+	u32 nr_waiting = senior->nr_waiting > waiting->nr_waiting ? senior->nr_waiting : waiting->nr_waiting;
+	u32 left = senior->boost_left < waiting->boost_left ? senior->boost_left : waiting->boost_left;
 
-	return more > 0 ? vtime - ((u64)more << 10) : vtime;
+	return senior->class == TW_CLASS_SENIOR && waiting->class == TW_CLASS_PARALLEL &&
+	       age_ns >= TW_TURNS_LONG * tun->senior_turn_ns &&
+	       tw_boost_of(TW_CLASS_SENIOR, nr_waiting, left, tun) >= TW_TURN_LEAST_NS;
+}
+
+/* What a senior program has lost whose turn ends thereby, beside that for which it does: so much less that it
+ * goes first again after a whole turn of that. */
+static inline u32 tw_lost_after(const struct tw_group *senior, const struct tw_group *other,
+				const struct tw_tunables *tun)
+{
+	u32 least = other->lost - (u32)(tw_turns(1, tun) / 2 + 1);
+
+	return (s32)(senior->lost - least) > 0 ? least : senior->lost;
 }
 
 #endif /* TW_TURN_H */

@@ -47,7 +47,6 @@ mod ffi {
         pub safe fn tw_native_loss(
             waited_ns: u64,
             weight: u32,
-            nr_waiting: u32,
             nr_ready: u32,
             nr_threads: u32,
             nr_cpus: u32,
@@ -55,14 +54,8 @@ mod ffi {
         pub safe fn tw_native_loss_of_speed(class: u32, ran_ns: u64, capacity: u32, weight: u32) -> u32;
         pub safe fn tw_native_come_near(group: &RawGroup, other: &RawGroup, tun: &Tunables) -> i32;
         pub fn tw_native_claims(group: *const RawGroup, senior: *const RawGroup, tun: &Tunables) -> u32;
-        pub safe fn tw_native_is_set_back(
-            running: &Task,
-            waiting: &Task,
-            other_age_ns: u64,
-            tun: &Tunables,
-        ) -> u32;
-        pub safe fn tw_native_set_back(before: u32, tun: &Tunables) -> u32;
-        pub safe fn tw_native_vtime_set_back(vtime: u64, set_back: u32, at_first: u32, seen: u32) -> u64;
+        pub safe fn tw_native_is_used_up(senior: &Task, waiting: &Task, age_ns: u64, tun: &Tunables) -> u32;
+        pub safe fn tw_native_lost_after(senior: &RawGroup, other: &RawGroup, tun: &Tunables) -> u32;
         pub safe fn tw_native_is_faster(capacity: u32, than: u32) -> u32;
         pub safe fn tw_native_worth(class: u32, capacity: u32, shared: u32, beside_serial: u32) -> u32;
         pub safe fn tw_native_chooses(choice: &mut Choice, class: u32, there: &Place) -> u32;
@@ -233,6 +226,12 @@ impl Group {
         ffi::tw_native_come_near(&self.0, &other.0, tun)
     }
 
+    /// Its turn as the senior one ends because its boost is used up, for this other group.
+    pub fn end_turn_for(&self, other: &Self, tun: &Tunables) {
+        let lost = ffi::tw_native_lost_after(&self.0, &other.0, tun);
+        self.0.lost.store(lost, Ordering::SeqCst);
+    }
+
     /// Whether this group takes the place of the senior one, if there is one, of which a parallel task is looked at.
     /// What it has lost is brought near to what the senior one has.
     pub fn claims(&self, senior: Option<&Self>, tun: &Tunables) -> bool {
@@ -254,8 +253,6 @@ pub struct Waiting {
     pub waited_ns: u64,
     /// What it weighs, 1 to 10000.
     pub weight: u32,
-    /// How many tasks wait in its queue, itself included.
-    pub nr_waiting: u32,
     /// How many threads of its program are ready.
     pub nr_ready: u32,
     /// And how many there are.
@@ -270,37 +267,10 @@ impl Waiting {
         ffi::tw_native_loss(
             self.waited_ns,
             self.weight,
-            self.nr_waiting,
             self.nr_ready,
             self.nr_threads,
             self.nr_cpus,
         )
-    }
-}
-
-/// By how much tasks of senior programs were set back in vtime, in units of 1.024 us that wrap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SetBack {
-    /// In sum.
-    pub now: u32,
-    /// When the present senior program became that.
-    pub at_first: u32,
-}
-
-impl SetBack {
-    /// Another program becomes senior.
-    pub fn hand_over(&mut self) {
-        self.at_first = self.now;
-    }
-
-    /// The senior program is set back once more.
-    pub fn advance(&mut self, tun: &Tunables) {
-        self.now = ffi::tw_native_set_back(self.now, tun);
-    }
-
-    /// The vtime of a task of the senior program that was last looked at when tasks had been set back by `seen`.
-    pub fn vtime(&self, vtime: u64, seen: u32) -> u64 {
-        ffi::tw_native_vtime_set_back(vtime, self.now, self.at_first, seen)
     }
 }
 
@@ -710,10 +680,10 @@ impl Tunables {
         ffi::tw_native_due_in(running, waiting, self)
     }
 
-    /// Whether the tasks of the senior program are set back, one of which is to make way for a waiting one, whose program's phase
-    /// has gone on for so long.
-    pub fn is_set_back(&self, running: &Task, waiting: &Task, other_age_ns: u64) -> bool {
-        ffi::tw_native_is_set_back(running, waiting, other_age_ns, self) != 0
+    /// Whether the turn of the senior program is over, a task of which is to make way for a waiting one, where the phases of both
+    /// have gone on for so long at least.
+    pub fn is_used_up(&self, senior: &Task, waiting: &Task, age_ns: u64) -> bool {
+        ffi::tw_native_is_used_up(senior, waiting, age_ns, self) != 0
     }
 
     /// How far, in nanoseconds, a task of this class runs ahead of one that waits before it yields, so long after its program's

@@ -94,9 +94,9 @@ u64 tw_native_unstamp(u32 stamp, u64 now)
 	return tw_unstamp(stamp, now);
 }
 
-u32 tw_native_loss(u64 waited_ns, u32 weight, u32 nr_waiting, u32 nr_ready, u32 nr_threads, u32 nr_cpus)
+u32 tw_native_loss(u64 waited_ns, u32 weight, u32 nr_ready, u32 nr_threads, u32 nr_cpus)
 {
-	return tw_loss(waited_ns, weight, nr_waiting, nr_ready, nr_threads, nr_cpus);
+	return tw_loss(waited_ns, weight, nr_ready, nr_threads, nr_cpus);
 }
 
 u32 tw_native_loss_of_speed(u32 class, u64 ran_ns, u32 capacity, u32 weight)
@@ -114,20 +114,16 @@ u32 tw_native_claims(struct tw_group *group, const struct tw_group *senior, cons
 	return tw_claims(group, senior, tun);
 }
 
-u32 tw_native_is_set_back(const struct tw_task *running, const struct tw_task *waiting, u64 other_age_ns,
-			  const struct tw_tunables *tun)
+u32 tw_native_is_used_up(const struct tw_task *senior, const struct tw_task *waiting, u64 age_ns,
+			 const struct tw_tunables *tun)
 {
-	return tw_is_set_back(running, waiting, other_age_ns, tun);
+	return tw_is_used_up(senior, waiting, age_ns, tun);
 }
 
-u32 tw_native_set_back(u32 before, const struct tw_tunables *tun)
+u32 tw_native_lost_after(const struct tw_group *senior, const struct tw_group *other,
+			 const struct tw_tunables *tun)
 {
-	return tw_set_back(before, tun);
-}
-
-u64 tw_native_vtime_set_back(u64 vtime, u32 set_back, u32 at_first, u32 seen)
-{
-	return tw_vtime_set_back(vtime, set_back, at_first, seen);
+	return tw_lost_after(senior, other, tun);
 }
 
 u32 tw_native_is_faster(u32 capacity, u32 than)

@@ -127,7 +127,6 @@ fn loss(waited_ns: u64, nr_threads: u32) -> u32 {
     let waiting = Waiting {
         waited_ns,
         weight: 100,
-        nr_waiting: 1,
         nr_ready: 1,
         nr_threads,
         nr_cpus: 8,
@@ -180,7 +179,6 @@ fn a_program_loses_its_waiting_threads_part_of_the_time() {
         let waiting = Waiting {
             waited_ns: 8000 * 1024,
             weight,
-            nr_waiting: 1,
             nr_ready,
             nr_threads,
             nr_cpus: 8,

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The senior program's boost lasts for its turn, and programs that lose alike have CPUs by weight.
+//! A turn ends with its boost, so that programs in phases without an end have turns, and CPUs by weight, wherever they begin.
 
 use proptest::prelude::*;
-use threadwise_policy::{
-    BOOST_WHOLE, CAPACITY_ONE, Class, Group, SetBack, Task, Tunables, Waiting, vtime_charge,
-};
+use threadwise_policy::{BOOST_WHOLE, CAPACITY_ONE, Class, Group, Task, Tunables, Waiting, vtime_charge};
 
 const MS: u64 = 1_000_000;
 
 /// A phase as old as those that have no end.
 const LONG: u64 = 300 * MS;
 
-fn task(class: Class, vtime: u64) -> Task {
+fn task(class: Class, vtime: u64, nr_waiting: u32) -> Task {
     Task {
         vtime,
         here_ns: 0,
         class,
-        nr_waiting: 1,
+        nr_waiting,
         boost_left: BOOST_WHOLE,
         waits_us: 0,
         step_ns: MS as u32,
@@ -24,15 +22,14 @@ fn task(class: Class, vtime: u64) -> Task {
 }
 
 /// A program of eight threads on eight CPUs, which are alike, so that one vtime says where all are.
+#[derive(Debug)]
 struct Program {
     group: Group,
     vtime: u64,
     weight: u32,
-    /// How many milliseconds its threads ran.
-    ran: u64,
+    ran_ns: u64,
     /// How often it became senior.
     nr_turns: u32,
-    seen: u32,
 }
 
 impl Program {
@@ -44,22 +41,20 @@ impl Program {
             group,
             vtime,
             weight,
-            ran: 0,
+            ran_ns: 0,
             nr_turns: 0,
-            seen: 0,
         }
     }
 
     fn run(&mut self, ns: u64) {
         self.vtime = vtime_charge(self.vtime, ns, self.weight, CAPACITY_ONE);
-        self.ran += ns;
+        self.ran_ns += ns;
     }
 
-    fn wait(&self, ns: u64, nr_waiting: u32) {
+    fn wait(&self, ns: u64) {
         let waiting = Waiting {
             waited_ns: ns,
             weight: self.weight,
-            nr_waiting,
             nr_ready: 8,
             nr_threads: 8,
             nr_cpus: 8,
@@ -68,40 +63,48 @@ impl Program {
     }
 }
 
-/// Lets two programs that never end their phases compete for so many milliseconds, the first of them senior: who is due to make way
-/// shares the CPUs with the other, unless it is set back. Returns them, and for how many milliseconds both ran.
-fn compete(mut programs: [Program; 2], sets_back: bool, nr_ms: u32) -> ([Program; 2], u64) {
-    let (tun, mut set_back, mut senior, mut shared) = (Tunables::default(), SetBack::default(), 0, 0);
+/// Lets programs that never end their phases compete for so many milliseconds, the first of them senior. Whose task is due to make way
+/// shares the CPUs with the other, or its turn ends. Says for how long they shared them.
+fn compete(programs: &mut [Program], boosts_end_turns: bool, nr_ms: u64) -> u64 {
+    let (tun, mut senior, mut shared_ms) = (Tunables::default(), 0, 0);
+    let nr_waiting = programs.len() as u32 - 1;
     for _ in 0..nr_ms {
-        let other = 1 - senior;
-        let vtime = set_back.vtime(programs[senior].vtime, programs[senior].seen);
-        (programs[senior].vtime, programs[senior].seen) = (vtime, set_back.now);
-        let (first, second) = (
-            task(Class::Senior, vtime),
-            task(Class::Parallel, programs[other].vtime),
-        );
+        // The other whose task is first in each queue.
+        let others = (0..programs.len()).filter(|&other| other != senior);
+        let next = others.min_by_key(|&other| programs[other].vtime).unwrap();
+        let [first, second] = [(senior, Class::Senior), (next, Class::Parallel)]
+            .map(|(program, class)| task(class, programs[program].vtime, nr_waiting));
         let is_due = tun.due_in(&first, &second) == 0;
-        let goes_on = is_due && sets_back && tun.is_set_back(&first, &second, LONG);
-        if goes_on {
-            set_back.advance(&tun);
+        let mut becomes = None;
+        if is_due && boosts_end_turns && tun.is_used_up(&first, &second, LONG) {
+            programs[senior].group.end_turn_for(&programs[next].group, &tun);
+            becomes = Some(next);
         }
-        if is_due && !goes_on {
-            shared += 1;
-            for program in &mut programs {
-                program.run(MS / 2);
-                program.wait(MS / 2, 1);
+        let on_cpus = match (is_due, becomes) {
+            (true, None) => vec![senior, next],
+            (_, becomes) => vec![becomes.unwrap_or(senior)],
+        };
+        shared_ms += u64::from(on_cpus.len() == 2);
+        for (index, program) in programs.iter_mut().enumerate() {
+            let part = MS / on_cpus.len() as u64;
+            if on_cpus.contains(&index) {
+                program.run(part);
+                program.wait(MS - part);
+            } else {
+                program.wait(MS);
             }
-        } else {
-            programs[senior].run(MS);
-            programs[other].wait(MS, 1);
         }
-        if programs[other].group.claims(Some(&programs[senior].group), &tun) {
-            senior = other;
-            programs[senior].nr_turns += 1;
-            set_back.hand_over();
+        let place = becomes.unwrap_or(senior);
+        let claims = |&other: &usize| {
+            other != place && programs[other].group.claims(Some(&programs[place].group), &tun)
+        };
+        let then = (0..programs.len()).find(claims).unwrap_or(place);
+        if then != senior {
+            programs[then].nr_turns += 1;
         }
+        senior = then;
     }
-    (programs, shared)
+    shared_ms
 }
 
 #[test]
@@ -113,128 +116,127 @@ fn no_turn_lasts_for_ever_because_its_boost_does_not() {
             Program::new(1000 * MS, 1000 * MS, 100),
         ]
     };
-    let (stuck, shared) = compete(begin(), false, 10_000);
-    assert_eq!(shared, 10_000, "both are on the CPUs for ever");
-    assert_eq!(stuck[1].nr_turns, 0);
-    let (programs, shared) = compete(begin(), true, 10_000);
-    assert!(programs.iter().all(|program| program.nr_turns > 50));
-    assert_eq!(shared, 0);
+    let mut stuck = begin();
+    let shared_ms = compete(&mut stuck, false, 10_000);
+    assert_eq!(
+        (shared_ms, stuck[1].nr_turns),
+        (10_000, 0),
+        "both are on the CPUs for ever"
+    );
+    let mut programs = begin();
+    assert_eq!(compete(&mut programs, true, 10_000), 0);
+    assert!(
+        programs.iter().all(|program| program.nr_turns > 50),
+        "{programs:?}"
+    );
 }
 
 #[test]
-fn only_a_parallel_program_in_a_long_phase_has_the_senior_one_set_back() {
+fn only_long_phases_have_a_turn_end_with_its_boost() {
     let tun = Tunables::default();
-    let senior = task(Class::Senior, 0);
-    let is_set_back = |running: &Task, waiting: Task| tun.is_set_back(running, &waiting, LONG);
-    assert!(is_set_back(&senior, task(Class::Parallel, 0)));
+    let used_up = |senior, waiting, age_ns| tun.is_used_up(&task(senior, 0, 1), &task(waiting, 0, 1), age_ns);
+    assert!(used_up(Class::Senior, Class::Parallel, LONG));
+    assert!(
+        !used_up(Class::Senior, Class::Parallel, LONG - 1),
+        "that may end by itself"
+    );
     for class in [Class::Kernel, Class::Serial, Class::Senior] {
-        assert!(!is_set_back(&senior, task(class, 0)), "{class:?}");
+        assert!(!used_up(Class::Senior, class, LONG), "{class:?}");
     }
     for class in [Class::Kernel, Class::Serial, Class::Parallel] {
-        assert!(
-            !is_set_back(&task(class, 0), task(Class::Parallel, 0)),
-            "{class:?}"
-        );
+        assert!(!used_up(class, Class::Parallel, LONG), "{class:?}");
     }
-    assert!(
-        !tun.is_set_back(&senior, &task(Class::Parallel, 0), LONG - 1),
-        "that phase may end"
-    );
-    let beside = |nr_waiting, waits_us, boost_left| Task {
-        nr_waiting,
-        waits_us,
-        boost_left,
-        ..task(Class::Parallel, 0)
+    let beside = |of_senior, of_waiting, boost_left| {
+        let waiting = Task {
+            boost_left,
+            ..task(Class::Parallel, 0, of_waiting)
+        };
+        tun.is_used_up(&task(Class::Senior, 0, of_senior), &waiting, LONG)
     };
-    assert!(is_set_back(&senior, beside(2, 0, BOOST_WHOLE)));
+    assert!(beside(10, 1, BOOST_WHOLE) && beside(1, 10, BOOST_WHOLE));
     assert!(
-        !is_set_back(&senior, beside(3, 0, BOOST_WHOLE)),
-        "boosts shrink among many"
+        !beside(11, 1, BOOST_WHOLE) && !beside(1, 11, BOOST_WHOLE),
+        "no boost is left among many"
     );
     assert!(
-        !is_set_back(&senior, beside(1, 0, BOOST_WHOLE / 2)),
-        "and beside serial crowds"
-    );
-    assert!(is_set_back(&senior, beside(1, 400_000, BOOST_WHOLE)));
-    assert!(
-        !is_set_back(&senior, beside(1, 400_001, BOOST_WHOLE)),
-        "a wait has a bound"
+        !beside(1, 1, BOOST_WHOLE / 11),
+        "nor beside a crowd of serial tasks"
     );
 }
 
+/// The share of each of these programs that begin side by side.
+fn shares(weights: &[u32], boosts_end_turns: bool) -> Vec<f64> {
+    let mut programs: Vec<Program> = weights
+        .iter()
+        .map(|&weight| Program::new(1000 * MS, 1000 * MS, weight))
+        .collect();
+    compete(&mut programs, boosts_end_turns, 60_000);
+    programs
+        .iter()
+        .map(|program| program.ran_ns as f64 / (60_000 * MS) as f64)
+        .collect()
+}
+
 #[test]
-fn a_light_program_has_its_part_among_three() {
-    // Each goes first that has lost most, for a turn.
-    let shares = |weights: [u32; 3], nr_waiting: u32| {
-        let mut programs = weights.map(|weight| Program::new(0, 0, weight));
-        let (tun, mut senior) = (Tunables::default(), 0);
-        for _ in 0..30_000 {
-            programs[senior].ran += MS;
-            for other in (0..3).filter(|&other| other != senior) {
-                programs[other].wait(MS, nr_waiting);
-            }
-            let claims = |&other: &usize| {
-                other != senior && programs[other].group.claims(Some(&programs[senior].group), &tun)
-            };
-            senior = (0..3).find(claims).unwrap_or(senior);
-        }
-        programs.map(|program| program.ran as f64 / (30_000 * MS) as f64)
-    };
-    for (weights, light) in [
-        ([100, 100, 50], 0.2),
-        ([100, 100, 20], 0.09),
-        ([100, 100, 100], 0.333),
+fn programs_share_by_weight_however_many_they_are() {
+    for weights in [
+        &[100, 50][..],
+        &[100, 20],
+        &[300, 100],
+        &[100, 100, 50],
+        &[300, 300, 100],
+        &[195, 195, 100],
+        &[100, 20, 20],
+        &[100, 100, 100, 100],
+        &[50, 100, 100, 200, 100],
+        &[100; 8],
     ] {
-        let found = shares(weights, 2)[2];
-        assert!(
-            (found - light).abs() < 0.03,
-            "{weights:?}: {found}, {light} is its part"
-        );
+        let sum: u32 = weights.iter().sum();
+        for (share, &weight) in shares(weights, true).iter().zip(weights) {
+            let due = f64::from(weight) / f64::from(sum);
+            assert!(
+                (share - due).abs() < 0.15 * due,
+                "{weights:?}: {share}, {due} is due"
+            );
+        }
     }
-    let heavy = shares([100, 100, 300], 2)[2];
-    assert!((heavy - 0.6).abs() < 0.04, "{heavy}");
-    // Were waits weighed as beside one.
-    assert!(shares([100, 100, 50], 1)[2] < 0.1);
 }
 
 proptest! {
-    /// However far two programs' vtimes and losses lie apart, each has its turns, they share by weight, and hardly ever at a time.
+    /// However far two programs' vtimes and losses lie apart, each has its turns, they share by weight, and never at a time.
     #[test]
     fn two_programs_have_turns_wherever_they_begin(
-        lead in -100i64..=200, lost_more in -150i64..=150, weight in prop::sample::select(vec![20u32, 33, 50, 100, 200, 300]),
+        lead in -100i64..=200, lost_more in -150i64..=150,
+        weight in prop::sample::select(vec![20u32, 33, 50, 100, 200, 300]),
     ) {
         let vtime = (1_000 * MS).wrapping_add_signed(lead * MS as i64);
         let lost = (1_000 * MS).wrapping_add_signed(lost_more * MS as i64);
-        let begin = [Program::new(vtime, lost, 100), Program::new(1_000 * MS, 1_000 * MS, weight)];
-        let (programs, shared) = compete(begin, true, 20_000);
-        prop_assert!(shared < 400, "both at a time for {shared} ms");
-        let [first, second] = programs.map(|program| (program.ran as f64, program.nr_turns));
-        prop_assert!(first.1 > 10 && second.1 > 10, "{first:?} {second:?}");
-        let (share, due) = (second.0 / (first.0 + second.0), f64::from(weight) / (100.0 + f64::from(weight)));
-        prop_assert!((share - due).abs() < 0.05, "{share}, {due} is its part");
+        let mut programs = [Program::new(vtime, lost, 100), Program::new(1_000 * MS, 1_000 * MS, weight)];
+        let shared_ms = compete(&mut programs, true, 20_000);
+        prop_assert_eq!(shared_ms, 0);
+        let [first, second] = &programs;
+        prop_assert!(first.nr_turns > 10 && second.nr_turns > 10, "{:?}", programs);
+        let share = second.ran_ns as f64 / (first.ran_ns + second.ran_ns) as f64;
+        let due = f64::from(weight) / (100.0 + f64::from(weight));
+        prop_assert!((share - due).abs() < 0.05, "{}, {} is its part", share, due);
     }
 
-    /// All tasks of a program are set back by the same in a turn, whenever they are looked at; those of the next begin at nothing.
+    /// Whose turn ends has lost half a turn less than who follows, and a little: it waits for a whole turn, and claims nothing now.
     #[test]
-    fn tasks_are_set_back_together(
-        begin: u32, stale: u32, looks in prop::collection::vec(any::<bool>(), 1..20), vtime: u64,
-    ) {
+    fn who_makes_way_waits_for_a_turn(lost: u32, more in -1_000_000i32..1_000_000) {
         let tun = Tunables::default();
-        let mut set_back = SetBack { now: begin, at_first: begin };
-        // Last looked at before the turn began, at most half of the range ago.
-        let mut seen = begin.wrapping_sub(stale >> 1);
-        let mut at = vtime;
-        for &looks in &looks {
-            set_back.advance(&tun);
-            if looks {
-                at = set_back.vtime(at, seen);
-                seen = set_back.now;
-            }
-        }
-        let turn_ns = tun.senior_turn_ns >> 10 << 10;
-        let end = set_back.vtime(at, seen);
-        prop_assert_eq!(vtime.wrapping_sub(end), looks.len() as u64 * turn_ns);
-        set_back.hand_over();
-        prop_assert_eq!(set_back.vtime(end, seen), end);
+        let of = |lost| {
+            let group = Group::default();
+            (0..3).for_each(|_| assert!(group.add() > 0));
+            group.lose(lost);
+            group
+        };
+        let (senior, other) = (of(lost.wrapping_add_signed(more)), of(lost));
+        senior.end_turn_for(&other, &tun);
+        let half = (tun.senior_turn_ns >> 11) as i32;
+        let less = other.lost().wrapping_sub(senior.lost()) as i32;
+        prop_assert!(less > half, "{} more", -less);
+        prop_assert!(less == half + 1 || senior.lost() == lost.wrapping_add_signed(more), "no more than needed");
+        prop_assert!(!senior.claims(Some(&other), &tun));
     }
 }

@@ -142,7 +142,7 @@ fn name(kind: u64) -> Result<&'static str> {
             bpf_intf::tw_decision_kind_TW_DECISION_SURELY_STAYS,
             "tw_surely_stays",
         ),
-        (bpf_intf::tw_decision_kind_TW_DECISION_SET_BACK, "tw_is_set_back"),
+        (bpf_intf::tw_decision_kind_TW_DECISION_USED_UP, "tw_is_used_up"),
     ];
     names
         .iter()

@@ -315,7 +315,7 @@ impl<'a> Scheduler<'a> {
             rebalanced: sum(bpf_intf::tw_stat_TW_STAT_REBALANCED),
             kept: sum(bpf_intf::tw_stat_TW_STAT_KEPT),
             handovers: sum(bpf_intf::tw_stat_TW_STAT_HANDOVERS),
-            set_back: sum(bpf_intf::tw_stat_TW_STAT_SET_BACK),
+            used_up: sum(bpf_intf::tw_stat_TW_STAT_USED_UP),
             exchanged: sum(bpf_intf::tw_stat_TW_STAT_EXCHANGED),
             homes_moved: sum(bpf_intf::tw_stat_TW_STAT_HOMES_MOVED),
             trials: sum(bpf_intf::tw_stat_TW_STAT_TRIALS),

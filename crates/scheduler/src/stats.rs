@@ -64,9 +64,9 @@ pub struct Metrics {
     /// Times that a parallel program became the senior one.
     #[stat(desc = "Times that a parallel program became the senior one")]
     pub handovers: u64,
-    /// Times that the senior program was set back in vtime, its boost used up before its turn was over.
-    #[stat(desc = "Times that the senior program was set back, its boost used up before its turn was over")]
-    pub set_back: u64,
+    /// Those of them for which the boost of the program before it was used up.
+    #[stat(desc = "Those of them for which the boost of the program before it was used up")]
+    pub used_up: u64,
     /// Times that tasks behind different last-level caches were asked to change places.
     #[stat(
         desc = "Pairs of tasks asked to change places, to come home or to even out what last-level caches have to hold"
@@ -108,7 +108,7 @@ impl Metrics {
     fn format_text<W: Write>(&self, w: &mut W) -> Result<()> {
         writeln!(
             w,
-            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} kept {:6} moved up {:5} handovers {:4} set back {:3} exchanged {:3} homes moved {:3} | trials {:3} alternated {:3}",
+            "ready {:3} parallel programs {:2} | queued {:6} serial: preempted {:5} queued {:5} | senior: preempted {:5} | stolen {:5} rebalanced {:5} kept {:6} moved up {:5} handovers {:4} used up {:4} exchanged {:3} homes moved {:3} | trials {:3} alternated {:3}",
             self.ready,
             self.parallel_programs,
             self.queued,
@@ -120,7 +120,7 @@ impl Metrics {
             self.kept,
             self.moved_up,
             self.handovers,
-            self.set_back,
+            self.used_up,
             self.exchanged,
             self.homes_moved,
             self.trials,
@@ -149,7 +149,7 @@ impl Metrics {
             kept: self.kept - earlier.kept,
             moved_up: self.moved_up - earlier.moved_up,
             handovers: self.handovers - earlier.handovers,
-            set_back: self.set_back - earlier.set_back,
+            used_up: self.used_up - earlier.used_up,
             exchanged: self.exchanged - earlier.exchanged,
             homes_moved: self.homes_moved - earlier.homes_moved,
             trials: self.trials - earlier.trials,

@@ -20,8 +20,8 @@ pub struct Checker {
 pub(crate) struct Watch {
     checker: Checker,
     clock: u64,
-    /// Of each task its vtime, that at which its program's phase began, and by how much it has been set back.
-    seen: Vec<Option<(u64, u64, u64)>>,
+    /// Of each task its vtime, and that at which its program's phase began.
+    seen: Vec<Option<(u64, u64)>>,
     progress: Progress,
 }
 
@@ -49,8 +49,7 @@ impl Watch {
     }
 
     /// The clock never goes back. A task's vtime falls only where it was ahead of the clock, and not to before that
-    /// (`tw_vtime_bound()` takes back what it is too far ahead), or to where its program's phase began; or where it is set back with
-    /// its program (`tw_vtime_set_back()`), by as much. All else adds to it.
+    /// (`tw_vtime_bound()` takes back what it is too far ahead), or to where its program's phase began; all else adds to it.
     fn vtimes_go_on(&mut self, kernel: &Kernel, scheduler: &dyn Scheduler) -> Result<(), String> {
         let clock = scheduler.clock();
         if before(clock, self.clock) {
@@ -62,20 +61,18 @@ impl Watch {
                 *seen = None;
                 continue;
             };
-            let set_back = scheduler.set_back(task);
             // In one event several phases may begin.
-            if let Some((was, phase_base, before_that)) = *seen
-                && let without = is.wrapping_add(set_back.wrapping_sub(before_that))
-                && before(without, was)
-                && before(without, self.clock)
-                && before(without, phase_base)
+            if let Some((was, phase_base)) = *seen
+                && before(is, was)
+                && before(is, self.clock)
+                && before(is, phase_base)
             {
                 return Err(format!(
                     "the vtime of task {task} goes back from {was} to {is}, before the clock's {}",
                     self.clock
                 ));
             }
-            *seen = Some((is, scheduler.phase_base(kernel, task), set_back));
+            *seen = Some((is, scheduler.phase_base(kernel, task)));
         }
         self.clock = clock;
         Ok(())

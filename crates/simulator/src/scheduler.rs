@@ -95,11 +95,6 @@ pub trait Scheduler {
         self.clock()
     }
 
-    /// By how much the vtime of this task was set back in sum. It wraps.
-    fn set_back(&self, _task: TaskIndex) -> u64 {
-        0
-    }
-
     /// What the scheduler promises of its own state between events.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ enum tw_stat {
 	TW_STAT_KEPT,
 	TW_STAT_MOVED_UP,
 	TW_STAT_HANDOVERS,
-	TW_STAT_SET_BACK,
+	TW_STAT_USED_UP,
 	TW_STAT_EXCHANGED,
 	TW_STAT_HOMES_MOVED,
 	TW_STAT_TRIALS,
@@ -153,8 +153,8 @@ enum tw_decision_kind {
 	TW_DECISION_STEP,
 	/* tw_surely_stays: the running task at most, the waking one. */
 	TW_DECISION_SURELY_STAYS,
-	/* tw_is_set_back: the running task, the waiting one, the age of the phase of that. */
-	TW_DECISION_SET_BACK,
+	/* tw_is_used_up: the running task, the waiting one, the age of the phases of both. */
+	TW_DECISION_USED_UP,
 };
 
 /* What was asked of the policy and what it answered, for a replay through the native build. */

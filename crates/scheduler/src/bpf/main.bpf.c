@@ -386,8 +386,12 @@ static __always_inline s32 queue_before(struct task_struct *prev, struct tw_task
 	}
 	if (mine || theirs) {
 		*due_ns = due_in(task, &first);
-		if (!*due_ns && !sets_back(prev, task, first_tgid, &first, now))
+		if (!*due_ns) {
+			/* For others it would be a call in vain. */
+			if (task->class == TW_CLASS_SENIOR)
+				end_turn(prev, task, first_tgid, &first, now);
 			return from;
+		}
 	}
 	/* It goes on waiting here. A CPU may have gone idle without seeing it. */
 	if (mine) {

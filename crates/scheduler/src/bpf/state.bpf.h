@@ -91,8 +91,6 @@ struct task_ctx {
 	u64 waits_since;
 	/* The parallel phase of its program in which it was last charged. */
 	u32 phase;
-	/* By how much tasks of senior programs had been set back when it was last charged as one. */
-	u32 set_back;
 	/* The better CPU that it leaves its own for, plus one, and whether that has to be taken. */
 	u32 leaves_for;
 	bool takes;
@@ -200,13 +198,7 @@ static u32 nr_ready_of(u32 tgid)
 u32 senior_tgid;
 u32 senior_lost;
 
-/* By how much tasks of senior programs were set back in sum (policy/turn.h), and when the senior one became
- * that. */
-u32 set_back;
-u32 set_back_at_first;
-
-/* How often another program became senior than that which was it last, or the senior one was set back: CPUs
- * go over to it then. */
+/* How often another program became senior than that which was it last. */
 u32 nr_handovers;
 u32 last_senior_tgid;
 
@@ -612,14 +604,6 @@ static u32 charged_weight(const struct task_struct *p, const struct task_ctx *tc
 	return fault == TW_FAULT_WEIGHTLESS ? TW_WEIGHT_ONE : weight_of(p, &tctx->in);
 }
 
-/* The vtime of a task of this class, set back with its program. */
-static u64 not_ahead(const struct task_ctx *tctx, u64 vtime, enum tw_class class)
-{
-	return class == TW_CLASS_SENIOR ?
-		       tw_vtime_set_back(vtime, set_back, set_back_at_first, tctx->set_back) :
-		       vtime;
-}
-
 /* What a task is, and its vtime up to date. */
 __noinline int look_at(struct task_struct *p __arg_trusted, const struct task_ctx *tctx __arg_nonnull,
 		       const struct look *look __arg_nonnull, struct tw_task *task __arg_nonnull)
@@ -644,7 +628,6 @@ __noinline int look_at(struct task_struct *p __arg_trusted, const struct task_ct
 		find_origin(p, tctx, group, look, &run);
 	if (group && run.origin == TW_ORIGIN_PHASE)
 		vtime = tw_unstamp(group->base, now);
-	vtime = not_ahead(tctx, vtime, task->class);
 	task->nr_waiting = run.nr_waiting;
 	task->boost_left = run.unboosted ? 0 : run.boost_left;
 	task->here_ns = task->class == TW_CLASS_SERIAL && !look->waking ?
@@ -725,8 +708,8 @@ __noinline int look_at_charged(struct task_struct *p __arg_trusted, const struct
 {
 	struct tw_group *group = group_of(p->tgid);
 
+	task->vtime = tw_read(&tctx->vtime);
 	task->class = class_beside(p, group ? tw_read(&group->nr_ready) : 0);
-	task->vtime = not_ahead(tctx, tw_read(&tctx->vtime), task->class);
 	task->step_ns = 0;
 	task->nr_waiting = nr_waiting;
 	task->boost_left = goes_unboosted(p, task->class, now) ? 0 : boost_left;
@@ -736,12 +719,24 @@ __noinline int look_at_charged(struct task_struct *p __arg_trusted, const struct
 	return 0;
 }
 
-/* What its program loses while a task waits for so long beside so many. */
-static u32 loss_of(const struct task_struct *p, const struct tw_group *group, u32 weight, u32 nr_waiting,
-		   u64 waited_ns)
+/* What its program loses while a task waits for so long. */
+static u32 loss_of(const struct task_struct *p, const struct tw_group *group, u32 weight, u64 waited_ns)
 {
-	return tw_loss(waited_ns, weight, nr_waiting, tw_read(&group->nr_ready), p->signal->nr_threads,
-		       nr_cpus);
+	return tw_loss(waited_ns, weight, tw_read(&group->nr_ready), p->signal->nr_threads, nr_cpus);
+}
+
+/* Another program becomes the senior one in place of this, if that still is. */
+static bool hand_over(u32 senior, u32 tgid, const struct tw_group *group)
+{
+	if (__sync_val_compare_and_swap(&senior_tgid, senior, tgid) != senior)
+		return false;
+	senior_lost = group->lost;
+	if (last_senior_tgid != tgid)
+		__sync_fetch_and_add(&nr_handovers, 1);
+	last_senior_tgid = tgid;
+	count_here(TW_STAT_HANDOVERS);
+	note_stat(tgid, TW_PROGRAM_TURNS);
+	return true;
 }
 
 /* A parallel task competes for seniority. */
@@ -755,47 +750,38 @@ static void claim_seniority(struct tw_task *task, u32 tgid, struct tw_group *min
 	first = senior ? group_of(senior) : NULL;
 	if (!tw_claims(mine, first, tun()))
 		return;
-	if (__sync_val_compare_and_swap(&senior_tgid, senior, tgid) == senior) {
+	if (hand_over(senior, tgid, mine))
 		task->class = TW_CLASS_SENIOR;
-		senior_lost = mine->lost;
-		set_back_at_first = set_back;
-		if (last_senior_tgid != tgid)
-			__sync_fetch_and_add(&nr_handovers, 1);
-		last_senior_tgid = tgid;
-		count_here(TW_STAT_HANDOVERS);
-		note_stat(tgid, TW_PROGRAM_TURNS);
-	}
 }
 
-/*
- * A task is to make way for one that waits: whether it goes on instead, because its program is the senior one
- * and is set back. All CPUs go over to it then.
- */
-__noinline bool sets_back(struct task_struct *p __arg_trusted, const struct tw_task *task __arg_nonnull,
-			  u32 waiting_tgid, const struct tw_task *waiting __arg_nonnull, u64 now)
+/* A task is to make way for one that waits, of another program: the turn of its own may be over
+ * (policy/turn.h). */
+__noinline int end_turn(const struct task_struct *p __arg_trusted, const struct tw_task *task __arg_nonnull,
+			u32 other_tgid, const struct tw_task *waiting __arg_nonnull, u64 now)
 {
-	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
-	struct tw_group *other = group_of(waiting_tgid);
-	u64 age_ns = other ? tw_phase_age_ns(other, now) : 0;
-	bool answer = tw_is_set_back(task, waiting, age_ns, tun());
-	u32 before;
+	struct tw_group *senior = group_of(p->tgid), *other = group_of(other_tgid);
+	u64 age_ns;
+	bool over;
 
-	record(TW_DECISION_SET_BACK, answer, task_in(task), task_in(waiting), age_ns);
-	if (!answer || !tctx)
-		return false;
-	/* If it was since this task was looked at, that goes on because of that. */
-	before = tctx->set_back;
-	if (__sync_val_compare_and_swap(&set_back, before, tw_set_back(before, tun())) == before) {
-		__sync_fetch_and_add(&nr_handovers, 1);
-		count_here(TW_STAT_SET_BACK);
-	}
-	return true;
+	if (!senior || !other)
+		return 0;
+	age_ns = tw_least(tw_phase_age_ns(senior, now), tw_phase_age_ns(other, now));
+	over = tw_is_used_up(task, waiting, age_ns, tun());
+	record(TW_DECISION_USED_UP, over, task_in(task), task_in(waiting), age_ns);
+	if (!over)
+		return 0;
+	/* Before, or it would claim its place back. What another CPU adds meanwhile is forgotten, which is
+	 * rare and little. */
+	senior->lost = tw_lost_after(senior, other, tun());
+	if (hand_over(p->tgid, other_tgid, other))
+		count_here(TW_STAT_USED_UP);
+	return 0;
 }
 
-/* A task ran for so long. Its program is told what it lost thereby, and while it waited, which is returned.
- */
+/* A task of this class ran for so long. Its program is told what it lost thereby, and while it waited, which
+ * is returned. */
 static u64 tell_loss(const struct task_struct *p, struct task_ctx *tctx, struct tw_group *group,
-		     const struct tw_task *task, u64 ran_ns)
+		     enum tw_class class, u64 ran_ns)
 {
 	u64 waited_ns = p->sched_info.run_delay - tctx->waited_ns, told_ns = tctx->told_ns;
 	u32 weight, loss;
@@ -808,28 +794,28 @@ static u64 tell_loss(const struct task_struct *p, struct task_ctx *tctx, struct 
 	if (!is_counted(p))
 		return waited_ns;
 	weight = weight_of(p, &tctx->in);
-	loss = loss_of(p, group, weight, task->nr_waiting, waited_ns > told_ns ? waited_ns - told_ns : 0);
+	loss = loss_of(p, group, weight, waited_ns > told_ns ? waited_ns - told_ns : 0);
 	if (nr_faster)
-		loss += tw_loss_of_speed(task->class, ran_ns, capacity_of(scx_bpf_task_cpu(p)), weight);
+		loss += tw_loss_of_speed(class, ran_ns, capacity_of(scx_bpf_task_cpu(p)), weight);
 	if (loss)
 		tw_fetch_add(&group->lost, loss);
 	return waited_ns;
 }
 
 /*
- * A task has been waiting for so long beside so many. If its program were told only when it runs, the one
- * that goes first would have its turn until some of the others' tasks outrun their boosts, and threads that
- * meet would run a few at a time.
+ * A task has been waiting for so long. If its program were told only when it runs, the one that goes first
+ * would have its turn until some of the others' tasks outrun their boosts, and threads that meet would run a
+ * few at a time.
  */
 static void tell_waiting(const struct task_struct *p, struct task_ctx *tctx, struct tw_group *group,
-			 u32 nr_waiting, u64 waiting_ns)
+			 u64 waiting_ns)
 {
 	u64 told_ns = tctx->told_ns;
 	u32 loss;
 
 	if (waiting_ns <= told_ns || !is_counted(p))
 		return;
-	loss = loss_of(p, group, weight_of(p, &tctx->in), nr_waiting, waiting_ns - told_ns);
+	loss = loss_of(p, group, weight_of(p, &tctx->in), waiting_ns - told_ns);
 	/* Several CPUs may look at it. What is too little to count is told later. */
 	if (loss && __sync_val_compare_and_swap(&tctx->told_ns, told_ns, waiting_ns) == told_ns)
 		tw_fetch_add(&group->lost, loss);
@@ -859,15 +845,13 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
 	ran_ns = p->se.sum_exec_runtime - tctx->charged_ns;
 	if (ran_ns)
 		tctx->waits_since = now;
-	waited_ns = group ? tell_loss(p, tctx, group, task, ran_ns) : 0;
+	waited_ns = group ? tell_loss(p, tctx, group, task->class, ran_ns) : 0;
 	count_ready_time(p, &tctx->in, ran_ns, waited_ns);
 	if (cctx && task->class == TW_CLASS_SERIAL)
 		cctx->serial_ns += tw_serial_ready_ns(ran_ns, waited_ns);
 	tctx->charged_ns = p->se.sum_exec_runtime;
 	tctx->nr_sleeps = p->nvcsw;
 	tctx->vtime = task->vtime;
-	if (task->class == TW_CLASS_SENIOR)
-		tctx->set_back = set_back;
 	if (group && task->class >= TW_CLASS_SENIOR)
 		tctx->phase = group->began;
 	/* For others it would be a call in vain. */
@@ -893,7 +877,7 @@ __noinline bool look_at_waiting(struct task_struct *p __arg_trusted, u32 nr_wait
 	task->step_ns = step_of(task->class, group, now);
 	/* 0 if another CPU has just taken it. */
 	queued_ns = tw_read(&p->sched_info.last_queued);
-	tell_waiting(p, tctx, group, nr_waiting, queued_ns ? since_ns(queued_ns, now) : 0);
+	tell_waiting(p, tctx, group, queued_ns ? since_ns(queued_ns, now) : 0);
 	claim_seniority(task, p->tgid, group);
 	return true;
 }

@@ -255,10 +255,6 @@ impl Scheduler for Broken {
         }
     }
 
-    fn set_back(&self, task: TaskIndex) -> u64 {
-        self.inner.set_back(task)
-    }
-
     fn phase_base(&self, kernel: &Kernel, task: TaskIndex) -> u64 {
         match self.how {
             How::VtimeBack | How::ClockBack => self.clock(),

@@ -18,9 +18,8 @@ use std::cell::Cell;
 
 use threadwise_policy::{
     AlternateBy, CAPACITY_ONE, Class, Group, Look, Mode, Need, ORDER_NS, Origin, PairingBy, Rest, Run, Seat,
-    SetBack, Task, Tunables, Waiting, fastest_first, here_ns, is_counted, leaves_cache, longer_look,
-    look_takes, loss_of_speed, makes_room, may_preempt, phase_began, phase_ended, victim_scan,
-    vtime_elsewhere, waits_us,
+    Task, Tunables, Waiting, fastest_first, here_ns, is_counted, leaves_cache, longer_look, look_takes,
+    loss_of_speed, makes_room, may_preempt, phase_began, phase_ended, victim_scan, vtime_elsewhere, waits_us,
 };
 
 use self::alternation::Alternating;
@@ -39,10 +38,6 @@ const IDLE_SCAN: usize = 64;
 #[derive(Clone, Copy, Debug, Default)]
 struct TaskContext {
     vtime: u64,
-    /// By how much tasks of senior programs had been set back when it was last charged as one of them.
-    set_back: u32,
-    /// By how much it was itself in sum.
-    set_back_ns: Ns,
     charged_ns: Ns,
     /// Up to when its program is told that it waited.
     waited_ns: Ns,
@@ -138,7 +133,6 @@ pub struct Threadwise {
     senior: Option<usize>,
     /// What it had lost when it became senior, or the last one.
     senior_lost: u32,
-    set_back: SetBack,
     /// How often another program became senior than that which was it last.
     nr_handovers: u32,
     last_senior: Option<usize>,
@@ -198,7 +192,6 @@ impl Threadwise {
             tasks_wait: false,
             senior: None,
             senior_lost: 0,
-            set_back: SetBack::default(),
             nr_handovers: 0,
             last_senior: None,
             rotation: Rotation::default(),
@@ -300,7 +293,6 @@ impl Threadwise {
                 (Origin::Charge, context.vtime, ran_ns)
             };
         let class = self.class_of(kernel, task);
-        let vtime = self.not_ahead(vtime, class, context);
         let run = Run {
             before_ns: ran_ns - since_ns,
             since_ns,
@@ -343,7 +335,7 @@ impl Threadwise {
     fn look_at_charged(&self, kernel: &Kernel, task: TaskIndex, cpu: CpuIndex) -> Task {
         let class = self.class_of(kernel, task);
         Task {
-            vtime: self.not_ahead(self.tasks[task].vtime, class, &self.tasks[task]),
+            vtime: self.tasks[task].vtime,
             here_ns: 0,
             class,
             nr_waiting: self.nr_waiting(kernel, cpu),
@@ -386,7 +378,6 @@ impl Threadwise {
         let waiting = Waiting {
             waited_ns,
             weight: state.weight,
-            nr_waiting: self.nr_waiting(kernel, state.cpu),
             nr_ready: self.groups[state.program].nr_ready(),
             nr_threads: kernel.nr_threads[state.program],
             nr_cpus: kernel.cpus.len() as u32,
@@ -400,36 +391,30 @@ impl Threadwise {
         }
         let first = self.senior.map(|senior| &self.groups[senior]);
         if self.groups[group].claims(first, &self.tun) {
-            self.senior = Some(group);
-            self.senior_lost = self.groups[group].lost();
-            self.set_back.hand_over();
-            if self.last_senior.replace(group) != Some(group) {
-                self.nr_handovers += 1;
-            }
+            self.hand_over(group);
             task.class = Class::Senior;
         }
     }
 
-    /// The vtime of a task of this class, set back with its program.
-    fn not_ahead(&self, vtime: u64, class: Class, context: &TaskContext) -> u64 {
-        match class {
-            Class::Senior => self.set_back.vtime(vtime, context.set_back),
-            _ => vtime,
+    fn hand_over(&mut self, group: usize) {
+        self.senior = Some(group);
+        self.senior_lost = self.groups[group].lost();
+        if self.last_senior.replace(group) != Some(group) {
+            self.nr_handovers += 1;
         }
     }
 
-    /// A task is to make way for the first of a queue: whether it goes on, because its program is the senior one, and set back.
-    fn sets_back(&mut self, kernel: &Kernel, task: &Task, first: &Task, queue: CpuIndex) -> bool {
+    /// A task is to make way for the first of a queue: the turn of its program may be over.
+    fn end_turn(&mut self, kernel: &Kernel, (prev, task): (TaskIndex, &Task), first: &Task, queue: CpuIndex) {
         let Some(waiting) = self.first_of(kernel, queue) else {
-            return false;
+            return;
         };
-        let age_ns = self.groups[kernel.tasks[waiting].program].age_ns(kernel.now);
-        let answer = self.tun.is_set_back(task, first, age_ns);
-        if answer {
-            self.set_back.advance(&self.tun);
-            self.nr_handovers += 1;
+        let [senior, other] = [prev, waiting].map(|task| kernel.tasks[task].program);
+        let age_ns = [senior, other].map(|program| self.groups[program].age_ns(kernel.now));
+        if self.tun.is_used_up(task, first, age_ns[0].min(age_ns[1])) {
+            self.groups[senior].end_turn_for(&self.groups[other], &self.tun);
+            self.hand_over(other);
         }
-        answer
     }
 
     fn charge(&mut self, kernel: &Kernel, task: TaskIndex, waking: bool) -> Task {
@@ -463,10 +448,6 @@ impl Threadwise {
         context.charged_ns = kernel.tasks[task].ran;
         context.nr_sleeps = kernel.tasks[task].nr_sleeps;
         context.vtime = found.vtime;
-        if found.class == Class::Senior {
-            context.set_back_ns += self.set_back.vtime(0, context.set_back).wrapping_neg();
-            context.set_back = self.set_back.now;
-        }
         if matches!(found.class, Class::Senior | Class::Parallel) {
             context.phase = self.groups[kernel.tasks[task].program].phase();
         }
@@ -757,9 +738,10 @@ impl Threadwise {
             .is_some_and(|((_, mine), (_, theirs))| self.tun.goes_first(&theirs, &mine));
         let first = my_first.filter(|_| !theirs_goes_first).or(their_first);
         let due_in = first.map(|(from, first)| (from, self.tun.due_in(task, &first)));
-        if let Some((from, 0)) = due_in
-            && !first.is_some_and(|(at, first)| self.sets_back(kernel, task, &first, at))
-        {
+        if let Some((from, 0)) = due_in {
+            if let Some((at, first)) = first {
+                self.end_turn(kernel, (prev, task), &first, at);
+            }
             return Ok(from);
         }
         if let Some(mine) = mine {
@@ -802,10 +784,6 @@ impl Scheduler for Threadwise {
 
     fn clock(&self) -> u64 {
         self.vtime_now
-    }
-
-    fn set_back(&self, task: TaskIndex) -> u64 {
-        self.tasks[task].set_back_ns
     }
 
     fn phase_base(&self, kernel: &Kernel, task: TaskIndex) -> u64 {
