@@ -21,22 +21,29 @@
  * the turn with them. */
 #define TW_TURNS_LONG 4
 
-/* Boosts that are shorter are no turns: where so many wait, CPUs rotate. 10 ms. */
-#define TW_TURN_LEAST_NS (10ULL * 1000 * 1000)
+/* What a turn lasts at least, 9.4 ms, whatever its tasks run ahead: all CPUs go over at its end. */
+#define TW_TURN_PARTS 8
 
-/*
- * Whether the turn of the senior program is over, a task of which is to make way for one that waits, where
- * the phases of both have gone on for so long at least.
- */
-static inline bool tw_is_used_up(const struct tw_task *senior, const struct tw_task *waiting, u64 age_ns,
-				 const struct tw_tunables *tun)
+/* Boosts that are shorter are worth no turn: where so many wait, CPUs rotate. 10 ms. */
+#define TW_TURN_BOOST_NS (10ULL * 1000 * 1000)
+
+/* How old a turn is, and the phases of two programs at least: of the senior one and of one that waits. */
+struct tw_ages {
+	u64 turn_ns;
+	u64 phases_ns;
+};
+
+/* Whether the turn of the senior program is over, a task of which is to make way for one that waits. */
+static inline bool tw_is_used_up(const struct tw_task *senior, const struct tw_task *waiting,
+				 const struct tw_ages *ages, const struct tw_tunables *tun)
 {
 	u32 nr_waiting = senior->nr_waiting > waiting->nr_waiting ? senior->nr_waiting : waiting->nr_waiting;
 	u32 left = senior->boost_left < waiting->boost_left ? senior->boost_left : waiting->boost_left;
 
 	return senior->class == TW_CLASS_SENIOR && waiting->class == TW_CLASS_PARALLEL &&
-	       age_ns >= TW_TURNS_LONG * tun->senior_turn_ns &&
-	       tw_boost_of(TW_CLASS_SENIOR, nr_waiting, left, tun) >= TW_TURN_LEAST_NS;
+	       ages->phases_ns >= TW_TURNS_LONG * tun->senior_turn_ns &&
+	       ages->turn_ns >= tun->senior_turn_ns / TW_TURN_PARTS &&
+	       tw_boost_of(TW_CLASS_SENIOR, nr_waiting, left, tun) >= TW_TURN_BOOST_NS;
 }
 
 /* What a senior program has lost whose turn ends thereby, beside that for which it does: so much less that it

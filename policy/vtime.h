@@ -175,17 +175,16 @@ static inline u64 tw_vtime_most(u64 vtime, const struct tw_run *run, u64 now)
 /*
  * The current vtime, `now`, after a task was found running, and others wait anywhere or not. It follows
  * the foremost, but without what the senior program ran ahead because of its boost, or those that wake
- * up meanwhile would lose their credit. Where nobody waits it is ahead of nobody: who comes then begins
- * beside it, not behind its boost, which would be used up before it was of any use. And the clock does not
- * follow who has a CPU for itself beside others that wait: that runs away from them, the further the less it
- * weighs, and would leave all of them at the end of their span.
+ * up meanwhile would lose their credit. And it does not follow who has a CPU for itself beside others that
+ * wait: that runs away from them, the further the less it weighs, and would leave all of them at the end of
+ * their span.
  */
 static inline u64 tw_clock(u64 now, const struct tw_task *running, bool others_wait,
 			   const struct tw_tunables *tun)
 {
 	u64 vtime = running->vtime;
 
-	if (running->class == TW_CLASS_SENIOR && (running->nr_waiting || others_wait))
+	if (running->class == TW_CLASS_SENIOR)
 		vtime -= tw_boost_of(running->class, running->nr_waiting, running->boost_left, tun);
 	return tw_before(now, vtime) && (running->nr_waiting || !others_wait) ? vtime : now;
 }

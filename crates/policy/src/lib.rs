@@ -26,7 +26,7 @@ pub use pairing::{Counts, Need, Pair, PairingBy, Reading};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 mod ffi {
-    use super::{Choice, Place, RawGroup, Run, Seat, Spot, Task, Tunables};
+    use super::{Ages, Choice, Place, RawGroup, Run, Seat, Spot, Task, Tunables};
 
     unsafe extern "C" {
         pub fn tw_native_ready_add(group: *const RawGroup) -> u32;
@@ -54,7 +54,7 @@ mod ffi {
         pub safe fn tw_native_loss_of_speed(class: u32, ran_ns: u64, capacity: u32, weight: u32) -> u32;
         pub safe fn tw_native_come_near(group: &RawGroup, other: &RawGroup, tun: &Tunables) -> i32;
         pub fn tw_native_claims(group: *const RawGroup, senior: *const RawGroup, tun: &Tunables) -> u32;
-        pub safe fn tw_native_is_used_up(senior: &Task, waiting: &Task, age_ns: u64, tun: &Tunables) -> u32;
+        pub safe fn tw_native_is_used_up(senior: &Task, waiting: &Task, ages: &Ages, tun: &Tunables) -> u32;
         pub safe fn tw_native_lost_after(senior: &RawGroup, other: &RawGroup, tun: &Tunables) -> u32;
         pub safe fn tw_native_is_faster(capacity: u32, than: u32) -> u32;
         pub safe fn tw_native_worth(class: u32, capacity: u32, shared: u32, beside_serial: u32) -> u32;
@@ -272,6 +272,16 @@ impl Waiting {
             self.nr_cpus,
         )
     }
+}
+
+/// How old a turn is, and the phases of two programs at least (`struct tw_ages`), in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Ages {
+    /// Since the senior program became that.
+    pub turn_ns: u64,
+    /// The younger of its phase and that of one that waits.
+    pub phases_ns: u64,
 }
 
 /// Whether the ready threads of a program with so many threads are counted at all.
@@ -680,10 +690,9 @@ impl Tunables {
         ffi::tw_native_due_in(running, waiting, self)
     }
 
-    /// Whether the turn of the senior program is over, a task of which is to make way for a waiting one, where the phases of both
-    /// have gone on for so long at least.
-    pub fn is_used_up(&self, senior: &Task, waiting: &Task, age_ns: u64) -> bool {
-        ffi::tw_native_is_used_up(senior, waiting, age_ns, self) != 0
+    /// Whether the turn of the senior program is over, a task of which is to make way for a waiting one.
+    pub fn is_used_up(&self, senior: &Task, waiting: &Task, ages: &Ages) -> bool {
+        ffi::tw_native_is_used_up(senior, waiting, ages, self) != 0
     }
 
     /// How far, in nanoseconds, a task of this class runs ahead of one that waits before it yields, so long after its program's

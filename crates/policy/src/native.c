@@ -26,6 +26,7 @@ _Static_assert(sizeof(struct tw_look) == 32, "crates/policy/src/look.rs has the 
 _Static_assert(TW_ORDER_NS == 100000000 && TW_LEAVES_CACHE_NS == 500000,
 	       "crates/policy/src/lib.rs has the same");
 _Static_assert(sizeof(struct tw_task) == 32, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_ages) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_run) == 48, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_seat) == 5, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_spot) == 16, "crates/policy/src/lib.rs has the same layout");
@@ -114,10 +115,10 @@ u32 tw_native_claims(struct tw_group *group, const struct tw_group *senior, cons
 	return tw_claims(group, senior, tun);
 }
 
-u32 tw_native_is_used_up(const struct tw_task *senior, const struct tw_task *waiting, u64 age_ns,
-			 const struct tw_tunables *tun)
+u32 tw_native_is_used_up(const struct tw_task *senior, const struct tw_task *waiting,
+			 const struct tw_ages *ages, const struct tw_tunables *tun)
 {
-	return tw_is_used_up(senior, waiting, age_ns, tun);
+	return tw_is_used_up(senior, waiting, ages, tun);
 }
 
 u32 tw_native_lost_after(const struct tw_group *senior, const struct tw_group *other,

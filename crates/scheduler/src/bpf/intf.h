@@ -153,14 +153,14 @@ enum tw_decision_kind {
 	TW_DECISION_STEP,
 	/* tw_surely_stays: the running task at most, the waking one. */
 	TW_DECISION_SURELY_STAYS,
-	/* tw_is_used_up: the running task, the waiting one, the age of the phases of both. */
+	/* tw_is_used_up: the running task, the waiting one, the two of tw_ages. */
 	TW_DECISION_USED_UP,
 };
 
 /* What was asked of the policy and what it answered, for a replay through the native build. */
 struct tw_decision {
 	u64 kind;
-	u64 in[15];
+	u64 in[16];
 	u64 out;
 };
 

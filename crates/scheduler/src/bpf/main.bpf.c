@@ -388,7 +388,7 @@ static __always_inline s32 queue_before(struct task_struct *prev, struct tw_task
 		*due_ns = due_in(task, &first);
 		if (!*due_ns) {
 			/* For others it would be a call in vain. */
-			if (task->class == TW_CLASS_SENIOR)
+			if (task->class == TW_CLASS_SENIOR && first.class == TW_CLASS_PARALLEL)
 				end_turn(prev, task, first_tgid, &first, now);
 			return from;
 		}

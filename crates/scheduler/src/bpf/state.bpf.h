@@ -197,6 +197,8 @@ static u32 nr_ready_of(u32 tgid)
  * last one. */
 u32 senior_tgid;
 u32 senior_lost;
+/* And since when it is. */
+u64 senior_since;
 
 /* How often another program became senior than that which was it last. */
 u32 nr_handovers;
@@ -731,6 +733,7 @@ static bool hand_over(u32 senior, u32 tgid, const struct tw_group *group)
 	if (__sync_val_compare_and_swap(&senior_tgid, senior, tgid) != senior)
 		return false;
 	senior_lost = group->lost;
+	senior_since = clock_now();
 	if (last_senior_tgid != tgid)
 		__sync_fetch_and_add(&nr_handovers, 1);
 	last_senior_tgid = tgid;
@@ -760,21 +763,19 @@ __noinline int end_turn(const struct task_struct *p __arg_trusted, const struct 
 			u32 other_tgid, const struct tw_task *waiting __arg_nonnull, u64 now)
 {
 	struct tw_group *senior = group_of(p->tgid), *other = group_of(other_tgid);
-	u64 age_ns;
+	struct tw_ages ages = { .turn_ns = since_ns(tw_read(&senior_since), now) };
 	bool over;
 
 	if (!senior || !other)
 		return 0;
-	age_ns = tw_least(tw_phase_age_ns(senior, now), tw_phase_age_ns(other, now));
-	over = tw_is_used_up(task, waiting, age_ns, tun());
-	record(TW_DECISION_USED_UP, over, task_in(task), task_in(waiting), age_ns);
-	if (!over)
+	ages.phases_ns = tw_least(tw_phase_age_ns(senior, now), tw_phase_age_ns(other, now));
+	over = tw_is_used_up(task, waiting, &ages, tun());
+	record(TW_DECISION_USED_UP, over, task_in(task), task_in(waiting), ages.turn_ns, ages.phases_ns);
+	if (!over || !hand_over(p->tgid, other_tgid, other))
 		return 0;
-	/* Before, or it would claim its place back. What another CPU adds meanwhile is forgotten, which is
-	 * rare and little. */
+	/* What another CPU adds meanwhile is forgotten, which is rare and little. */
 	senior->lost = tw_lost_after(senior, other, tun());
-	if (hand_over(p->tgid, other_tgid, other))
-		count_here(TW_STAT_USED_UP);
+	count_here(TW_STAT_USED_UP);
 	return 0;
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadwise_policy::{BOOST_WHOLE, Class, Origin, Run, Task, Tunables, makes_room, vtime_elsewhere};
+use threadwise_policy::{Ages, BOOST_WHOLE, Class, Origin, Run, Task, Tunables, makes_room, vtime_elsewhere};
 
 use super::{exec, exec_all, job, number_after, stdout};
 
@@ -70,7 +70,13 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
         "tw_goes_unboosted" => u64::from(tunables.goes_unboosted(input[0] as u32, input[1])),
         "tw_clock" => tunables.clock(input[0], &task(1), input[8] != 0),
         "tw_step" => tunables.step(Class::try_from(input[0]).unwrap(), input[1], input[2]),
-        "tw_is_used_up" => u64::from(tunables.is_used_up(&task(0), &task(7), input[14])),
+        "tw_is_used_up" => {
+            let ages = Ages {
+                turn_ns: input[14],
+                phases_ns: input[15],
+            };
+            u64::from(tunables.is_used_up(&task(0), &task(7), &ages))
+        }
         "tw_surely_stays" => u64::from(tunables.surely_stays(&task(0), &task(7))),
         other => panic!("{other} is no function of the policy"),
     }

@@ -62,7 +62,7 @@ fn programs_that_spin_and_begin_apart_take_turns() {
     });
     assert!(
         done.len() == 9 && share(&done) > 0.75,
-        "alone, and twice two each: {done:?}"
+        "alone, and four times two: {done:?}"
     );
 }
 

@@ -17,8 +17,8 @@ mod spread;
 use std::cell::Cell;
 
 use threadwise_policy::{
-    AlternateBy, CAPACITY_ONE, Class, Group, Look, Mode, Need, ORDER_NS, Origin, PairingBy, Rest, Run, Seat,
-    Task, Tunables, Waiting, fastest_first, here_ns, is_counted, leaves_cache, longer_look, look_takes,
+    Ages, AlternateBy, CAPACITY_ONE, Class, Group, Look, Mode, Need, ORDER_NS, Origin, PairingBy, Rest, Run,
+    Seat, Task, Tunables, Waiting, fastest_first, here_ns, is_counted, leaves_cache, longer_look, look_takes,
     loss_of_speed, makes_room, may_preempt, phase_began, phase_ended, victim_scan, vtime_elsewhere, waits_us,
 };
 
@@ -133,6 +133,7 @@ pub struct Threadwise {
     senior: Option<usize>,
     /// What it had lost when it became senior, or the last one.
     senior_lost: u32,
+    senior_since: Ns,
     /// How often another program became senior than that which was it last.
     nr_handovers: u32,
     last_senior: Option<usize>,
@@ -192,6 +193,7 @@ impl Threadwise {
             tasks_wait: false,
             senior: None,
             senior_lost: 0,
+            senior_since: 0,
             nr_handovers: 0,
             last_senior: None,
             rotation: Rotation::default(),
@@ -360,7 +362,7 @@ impl Threadwise {
             self.groups[kernel.tasks[task].program].lose(loss);
             self.tasks[task].told_ns = waiting_ns;
         }
-        self.claim_seniority(&mut found, kernel.tasks[task].program);
+        self.claim_seniority(kernel, &mut found, kernel.tasks[task].program);
         found
     }
 
@@ -385,18 +387,19 @@ impl Threadwise {
         waiting.loss()
     }
 
-    fn claim_seniority(&mut self, task: &mut Task, group: usize) {
+    fn claim_seniority(&mut self, kernel: &Kernel, task: &mut Task, group: usize) {
         if task.class != Class::Parallel {
             return;
         }
         let first = self.senior.map(|senior| &self.groups[senior]);
         if self.groups[group].claims(first, &self.tun) {
-            self.hand_over(group);
+            self.hand_over(kernel, group);
             task.class = Class::Senior;
         }
     }
 
-    fn hand_over(&mut self, group: usize) {
+    fn hand_over(&mut self, kernel: &Kernel, group: usize) {
+        self.senior_since = kernel.now;
         self.senior = Some(group);
         self.senior_lost = self.groups[group].lost();
         if self.last_senior.replace(group) != Some(group) {
@@ -410,10 +413,14 @@ impl Threadwise {
             return;
         };
         let [senior, other] = [prev, waiting].map(|task| kernel.tasks[task].program);
-        let age_ns = [senior, other].map(|program| self.groups[program].age_ns(kernel.now));
-        if self.tun.is_used_up(task, first, age_ns[0].min(age_ns[1])) {
+        let [age_ns, other_age_ns] = [senior, other].map(|program| self.groups[program].age_ns(kernel.now));
+        let ages = Ages {
+            turn_ns: kernel.now - self.senior_since,
+            phases_ns: age_ns.min(other_age_ns),
+        };
+        if self.tun.is_used_up(task, first, &ages) {
+            self.hand_over(kernel, other);
             self.groups[senior].end_turn_for(&self.groups[other], &self.tun);
-            self.hand_over(other);
         }
     }
 
@@ -451,7 +458,7 @@ impl Threadwise {
         if matches!(found.class, Class::Senior | Class::Parallel) {
             context.phase = self.groups[kernel.tasks[task].program].phase();
         }
-        self.claim_seniority(&mut found, kernel.tasks[task].program);
+        self.claim_seniority(kernel, &mut found, kernel.tasks[task].program);
         found
     }
 
