@@ -267,8 +267,8 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
             programs::real_pairs_on_equal_cores(&measured("lab-openmp-all-active")),
         ),
         (
-            "lab-openmp-all-active-fast",
-            programs::real_pairs_on_equal_cores(&measured("lab-openmp-all-active-fast")),
+            "lab-openmp-all-active-peers",
+            programs::real_pairs_under_all(&measured("lab-openmp-all-active-peers")),
         ),
         (
             "lab-same-phases",

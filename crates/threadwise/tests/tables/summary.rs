@@ -37,8 +37,8 @@ fn the_summary_says_what_kept_runs_say() {
     let [five, twenty, hundred] = ["5ms", "20ms", "100ms"].map(|of| measured(&format!("lab-pairs-{of}")));
     let further = measured("lab-pairs-more");
     let [unequal, unequal_fast] = ["unequal", "unequal-fast"].map(|of| measured(&format!("lab-pairs-{of}")));
-    let [real, spinning, equal] =
-        ["table-8", "openmp-active", "openmp"].map(|of| measured(&format!("lab-{of}")));
+    let [real, spinning, all_active, equal] =
+        ["table-8", "openmp-active", "openmp-all-active", "openmp"].map(|of| measured(&format!("lab-{of}")));
     let [two, processors] = ["hidden-smt-two", "two-threads-hidden"].map(|of| measured(&format!("lab-{of}")));
     let threes = ["equal", "unequal"].map(|of| measured(&format!("lab-triples-{of}")));
     let beside_peers = measured("lab-table-8-peers");
@@ -105,6 +105,12 @@ fn the_summary_says_what_kept_runs_say() {
             of_all(&means(&equal, 1, "over_sequential")),
         ),
         format!("[lab] {} (four other schedulers", more(mean_gain(&spinning, 1))),
+        format!(
+            "wherever they wait {}, least {}, {:.1} % of one after the other",
+            more(mean_gain(&all_active, 1)),
+            more(least(&means(&all_active, 1, "over_baseline"))),
+            100.0 * of_all(&means(&all_active, 1, "over_sequential")),
+        ),
         format!(
             "on two processors of two {} (four other",
             gain_of(&processors["runs"][1]["schedulers"][1])
