@@ -7,7 +7,7 @@
  * both lose alike, and no turn would ever end: threads that spin at barriers wait for those of their program
  * that have no CPU, for as long as the programs run. So the turn ends with its boost.
  *
- * So in the long run vtimes say who has how much, which is by weight among any number of programs. Losses
+ * In the long run vtimes say then who has how much, which is by weight among any number of programs. Losses
  * alone say so of two: of three that lose alike, a wait counting by weight, one of half the others' weight
  * would have nothing.
  */
@@ -46,8 +46,8 @@ static inline bool tw_is_used_up(const struct tw_task *senior, const struct tw_t
 	       tw_boost_of(TW_CLASS_SENIOR, nr_waiting, left, tun) >= TW_TURN_BOOST_NS;
 }
 
-/* What a senior program has lost whose turn ends thereby, beside that for which it does: so much less that it
- * goes first again after a whole turn of that. */
+/* What a senior program has lost whose turn ends thereby, beside that for which it does: so much less that
+ * its next turn by losses, at nice 0, comes after a whole one of that. */
 static inline u32 tw_lost_after(const struct tw_group *senior, const struct tw_group *other,
 				const struct tw_tunables *tun)
 {

@@ -133,6 +133,7 @@ pub struct Threadwise {
     senior: Option<usize>,
     /// What it had lost when it became senior, or the last one.
     senior_lost: u32,
+    /// And since when it is.
     senior_since: Ns,
     /// How often another program became senior than that which was it last.
     nr_handovers: u32,
