@@ -58,6 +58,18 @@ static inline u64 tw_key(const struct tw_task *task, const struct tw_tunables *t
 	return tw_position(task, task->nr_waiting, task->boost_left, tun);
 }
 
+/* How many wait in the longer of the queues of two tasks, and what both leave of boosts: beside these two
+ * tasks are compared. */
+static inline u32 tw_longer_queue(const struct tw_task *task, const struct tw_task *of)
+{
+	return task->nr_waiting > of->nr_waiting ? task->nr_waiting : of->nr_waiting;
+}
+
+static inline u32 tw_left_beside(const struct tw_task *task, const struct tw_task *of)
+{
+	return task->boost_left < of->boost_left ? task->boost_left : of->boost_left;
+}
+
 /*
  * How far a task is ahead of another in vtime and boost: before it, and less than 0, if it goes first. Where
  * one of the two has no boost (tw_goes_unboosted()) that of the other does not count either: a senior program
@@ -66,8 +78,7 @@ static inline u64 tw_key(const struct tw_task *task, const struct tw_tunables *t
 static inline s64 tw_ahead(const struct tw_task *task, const struct tw_task *of,
 			   const struct tw_tunables *tun)
 {
-	u32 longer = task->nr_waiting > of->nr_waiting ? task->nr_waiting : of->nr_waiting;
-	u32 left = task->boost_left < of->boost_left ? task->boost_left : of->boost_left;
+	u32 longer = tw_longer_queue(task, of), left = tw_left_beside(task, of);
 
 	return (s64)(tw_position(task, longer, left, tun) - tw_position(of, longer, left, tun));
 }

@@ -37,8 +37,7 @@ struct tw_ages {
 static inline bool tw_is_used_up(const struct tw_task *senior, const struct tw_task *waiting,
 				 const struct tw_ages *ages, const struct tw_tunables *tun)
 {
-	u32 nr_waiting = senior->nr_waiting > waiting->nr_waiting ? senior->nr_waiting : waiting->nr_waiting;
-	u32 left = senior->boost_left < waiting->boost_left ? senior->boost_left : waiting->boost_left;
+	u32 nr_waiting = tw_longer_queue(senior, waiting), left = tw_left_beside(senior, waiting);
 
 	return senior->class == TW_CLASS_SENIOR && waiting->class == TW_CLASS_PARALLEL &&
 	       ages->phases_ns >= TW_TURNS_LONG * tun->senior_turn_ns &&

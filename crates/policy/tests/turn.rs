@@ -182,13 +182,10 @@ fn no_turn_is_very_short_whoever_runs_ahead() {
 #[test]
 fn only_long_phases_have_a_turn_end_with_its_boost() {
     let tun = Tunables::default();
-    let (least_ns, used_up) = (
-        tun.senior_turn_ns / 8,
-        |senior: &Task, waiting: &Task, turn_ns, phases_ns| {
-            let ages = Ages { turn_ns, phases_ns };
-            Tunables::default().is_used_up(senior, waiting, &ages)
-        },
-    );
+    let least_ns = tun.senior_turn_ns / 8;
+    let used_up = |senior: &Task, waiting: &Task, turn_ns, phases_ns| {
+        tun.is_used_up(senior, waiting, &Ages { turn_ns, phases_ns })
+    };
     let of = |class| task(class, 0, 1);
     let (senior, parallel) = (of(Class::Senior), of(Class::Parallel));
     assert!(used_up(&senior, &parallel, least_ns, LONG));
@@ -223,12 +220,12 @@ fn only_long_phases_have_a_turn_end_with_its_boost() {
 }
 
 /// The share of each of these programs that begin side by side.
-fn shares(weights: &[u32], boosts_end_turns: bool) -> Vec<f64> {
+fn shares(weights: &[u32]) -> Vec<f64> {
     let mut programs: Vec<Program> = weights
         .iter()
         .map(|&weight| Program::new(1000 * MS, 1000 * MS, weight))
         .collect();
-    compete(&mut programs, boosts_end_turns, 60_000);
+    compete(&mut programs, true, 60_000);
     programs
         .iter()
         .map(|program| program.ran_ns as f64 / (NR_CPUS as u64 * 60_000 * MS) as f64)
@@ -250,7 +247,7 @@ fn programs_share_by_weight_however_many_they_are() {
         &[100; 8],
     ] {
         let sum: u32 = weights.iter().sum();
-        for (share, &weight) in shares(weights, true).iter().zip(weights) {
+        for (share, &weight) in shares(weights).iter().zip(weights) {
             let due = f64::from(weight) / f64::from(sum);
             assert!(
                 (share - due).abs() < 0.15 * due,
