@@ -7,6 +7,7 @@
 #define TW_VTIME_H
 
 #include "boost.h"
+#include "weight.h"
 
 /* By how much a task may be behind or ahead however many wait: 10 ms. */
 #define TW_SPAN_LEAST_NS (10ULL * 1000 * 1000)
@@ -48,7 +49,7 @@ struct tw_run {
 	u64 before_ns;
 	/* Since then, or since the phase began, or all of it. */
 	u64 since_ns;
-	/* 1 to 10000, TW_WEIGHT_ONE for nice 0. */
+	/* Among those that run (tw_weight_among()): 1 to 10000, TW_WEIGHT_ONE for nice 0. */
 	u32 weight;
 	/* Of the CPU that it ran on. */
 	u32 capacity;
@@ -173,20 +174,32 @@ static inline u64 tw_vtime_most(u64 vtime, const struct tw_run *run, u64 now)
 }
 
 /*
- * The current vtime, `now`, after a task was found running, and others wait anywhere or not. It follows
- * the foremost, but without what the senior program ran ahead because of its boost, or those that wake
- * up meanwhile would lose their credit. And it does not follow who has a CPU for itself beside others that
- * wait: that runs away from them, the further the less it weighs, and would leave all of them at the end of
- * their span.
+ * Whether a task that runs, and others wait anywhere or not, is beside others. One that has a CPU for itself
+ * while they wait is not: it runs away from them, the further the less it weighs, and says nothing of how far
+ * they are.
  */
-static inline u64 tw_clock(u64 now, const struct tw_task *running, bool others_wait,
+static inline bool tw_is_beside_others(const struct tw_task *running, bool others_wait)
+{
+	return running->nr_waiting || !others_wait;
+}
+
+/*
+ * The current vtime, `now`, after a task of this weight (tw_weight_among()) was found running, and others
+ * wait anywhere or not. It follows the foremost of those that are beside others, but without what the senior
+ * program ran ahead because of its boost, or those that wake up meanwhile would lose their credit. And it
+ * does not follow who is much lighter than those that run on the mean: within a turn it runs further ahead
+ * than spans are long, and all others would be left at the end of theirs, whatever they had.
+ */
+static inline u64 tw_clock(u64 now, const struct tw_task *running, u32 weight, bool others_wait,
 			   const struct tw_tunables *tun)
 {
 	u64 vtime = running->vtime;
 
 	if (running->class == TW_CLASS_SENIOR)
 		vtime -= tw_boost_of(running->class, running->nr_waiting, running->boost_left, tun);
-	return tw_before(now, vtime) && (running->nr_waiting || !others_wait) ? vtime : now;
+	if (weight < TW_WEIGHT_LIGHT || !tw_is_beside_others(running, others_wait))
+		return now;
+	return tw_before(now, vtime) ? vtime : now;
 }
 
 #endif /* TW_VTIME_H */

@@ -80,7 +80,16 @@ mod ffi {
             woke: u32,
             tun: &Tunables,
         ) -> u64;
-        pub safe fn tw_native_clock(now: u64, running: &Task, others_wait: u32, tun: &Tunables) -> u64;
+        pub safe fn tw_native_clock(
+            now: u64,
+            running: &Task,
+            weight: u32,
+            others_wait: u32,
+            tun: &Tunables,
+        ) -> u64;
+        pub safe fn tw_native_is_beside_others(running: &Task, others_wait: u32) -> u32;
+        pub safe fn tw_native_mean_weight(mean: u32, weight: u32, ran_ns: u64, nr_cpus: u32) -> u32;
+        pub safe fn tw_native_weight_among(weight: u32, mean: u32) -> u32;
         pub safe fn tw_native_makes_room(running: &Task, running_is_bound: u32, waiting_is_bound: u32)
         -> u32;
         pub safe fn tw_native_vtime_advance(
@@ -614,9 +623,9 @@ impl Tunables {
         ffi::tw_native_vtime_advance(vtime, run, now, class as u32, self)
     }
 
-    /// The current vtime, `now`, after this task was found running, and others wait anywhere or not.
-    pub fn clock(&self, now: u64, running: &Task, others_wait: bool) -> u64 {
-        ffi::tw_native_clock(now, running, u32::from(others_wait), self)
+    /// The current vtime, `now`, after this task of this weight ([`weight_among`]) was found running, and others wait anywhere or not.
+    pub fn clock(&self, now: u64, running: &Task, weight: u32, others_wait: bool) -> u64 {
+        ffi::tw_native_clock(now, running, weight, u32::from(others_wait), self)
     }
 
     /// A boost of this many nanoseconds beside so many tasks that wait in a queue, where this is left of boosts.
@@ -747,6 +756,26 @@ pub fn victim_scan(class: Class, nr_cpus: u32) -> u32 {
 /// The vtime of the first task of another CPU's queue, for a CPU to go by whose own queue begins with `mine`.
 pub fn vtime_elsewhere(theirs: &Task, mine: &Task) -> u64 {
     ffi::tw_native_vtime_elsewhere(theirs, mine)
+}
+
+/// The mean weight of tasks of nice 0, in 65536ths (`TW_WEIGHT_ONE`).
+pub const MEAN_WEIGHT_ONE: u32 = 6_553_600;
+
+/// The mean weight of those that run, in 65536ths, after one of this weight, 1 to 10000, ran for so many nanoseconds on one of so many
+/// CPUs.
+pub fn mean_weight(mean: u32, weight: u32, ran_ns: u64, nr_cpus: u32) -> u32 {
+    ffi::tw_native_mean_weight(mean, weight, ran_ns, nr_cpus)
+}
+
+/// What a task of this weight weighs among such that weigh so much on the mean, in 65536ths: 1 to 10000; 100 for nice 0, 50 for one lighter than that among
+/// its like.
+pub fn weight_among(weight: u32, mean: u32) -> u32 {
+    ffi::tw_native_weight_among(weight, mean)
+}
+
+/// Whether a running task, while others wait anywhere or not, is beside others, so that the mean weight and the clock go by it.
+pub fn is_beside_others(running: &Task, others_wait: bool) -> bool {
+    ffi::tw_native_is_beside_others(running, u32::from(others_wait)) != 0
 }
 
 /// Whether a running task, bound to its CPU or not, makes way for a waiting one because only that is bound.

@@ -25,6 +25,7 @@ _Static_assert(TW_PLACE_SCAN == 64 && TW_CALL_SCAN == 16, "crates/policy/src/lib
 _Static_assert(sizeof(struct tw_look) == 32, "crates/policy/src/look.rs has the same layout");
 _Static_assert(TW_ORDER_NS == 100000000 && TW_LEAVES_CACHE_NS == 500000,
 	       "crates/policy/src/lib.rs has the same");
+_Static_assert((TW_WEIGHT_ONE << 16) == 6553600, "crates/policy/src/lib.rs has the same");
 _Static_assert(sizeof(struct tw_task) == 32, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_ages) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_run) == 48, "crates/policy/src/lib.rs has the same layout");
@@ -317,9 +318,25 @@ u64 tw_native_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, u32 clas
 	return tw_vtime_bound(vtime, run, now, class, woke, tun);
 }
 
-u64 tw_native_clock(u64 now, const struct tw_task *running, u32 others_wait, const struct tw_tunables *tun)
+u64 tw_native_clock(u64 now, const struct tw_task *running, u32 weight, u32 others_wait,
+		    const struct tw_tunables *tun)
 {
-	return tw_clock(now, running, others_wait, tun);
+	return tw_clock(now, running, weight, others_wait, tun);
+}
+
+u32 tw_native_is_beside_others(const struct tw_task *running, u32 others_wait)
+{
+	return tw_is_beside_others(running, others_wait);
+}
+
+u32 tw_native_mean_weight(u32 mean, u32 weight, u64 ran_ns, u32 nr_cpus)
+{
+	return tw_mean_weight(mean, weight, ran_ns, nr_cpus);
+}
+
+u32 tw_native_weight_among(u32 weight, u32 mean)
+{
+	return tw_weight_among(weight, mean);
 }
 
 u32 tw_native_makes_room(const struct tw_task *running, u32 running_is_bound, u32 waiting_is_bound)

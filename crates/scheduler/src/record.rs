@@ -51,7 +51,7 @@ impl Recorder {
         let file = file.with_context(|| format!("cannot open {}", path.display()))?;
         let mut file = BufWriter::new(file);
         let settings = json!({
-            "schema": "threadwise.decisions/4",
+            "schema": "threadwise.decisions/5",
             "slice_ns": tunables.slice_ns,
             "rotate_ns": tunables.rotate_ns,
             "serial_boost_ns": tunables.serial_boost_ns,
@@ -143,6 +143,14 @@ fn name(kind: u64) -> Result<&'static str> {
             "tw_surely_stays",
         ),
         (bpf_intf::tw_decision_kind_TW_DECISION_USED_UP, "tw_is_used_up"),
+        (
+            bpf_intf::tw_decision_kind_TW_DECISION_MEAN_WEIGHT,
+            "tw_mean_weight",
+        ),
+        (
+            bpf_intf::tw_decision_kind_TW_DECISION_WEIGHT_AMONG,
+            "tw_weight_among",
+        ),
     ];
     names
         .iter()

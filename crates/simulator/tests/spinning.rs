@@ -110,7 +110,7 @@ fn programs_share_by_weight() {
 }
 
 /// A third program makes way for serial tasks and has phases of its own, so that vtimes and losses come apart: all three did 40 % of
-/// what one does alone, now 65 to 95. A serial one has a CPU for itself beside them.
+/// what one does alone, now 71 to 95. A serial one has a CPU for itself beside them.
 #[test]
 fn others_do_not_keep_turns_from_being_handed_on() {
     let alone = alone();
@@ -118,7 +118,7 @@ fn others_do_not_keep_turns_from_being_handed_on() {
         for weight in [100, 50, 20] {
             let (sleeping, work) = done(&[ratio], &[100, weight], 107 * MS);
             assert!(
-                sum(&sleeping) + sum(&work) > 0.65 * alone && has_its_part(&work, &[100, weight], 0.25),
+                sum(&sleeping) + sum(&work) > 0.68 * alone && has_its_part(&work, &[100, weight], 0.3),
                 "{sleeping:.2?} and {work:.2?} of {alone:.2} CPUs' work beside {ratio}, a weight of {weight}"
             );
         }
@@ -128,4 +128,33 @@ fn others_do_not_keep_turns_from_being_handed_on() {
         serial.iter().all(|&serial| serial > 0.9) && has_its_part(&work, &[100, 100], 0.2),
         "{serial:.2?} and {work:.2?}"
     );
+}
+
+/// Programs of nice 19 beside those of nice 0, and beside each other. When the clock followed them, which a turn brings seconds ahead,
+/// all others stayed at the end of their span behind it, and 13 to 23 % was done. One of nice 19 has 0.6 to 1.3 of its hundredth.
+#[test]
+fn light_ones_cost_no_more_than_they_are() {
+    let alone = alone();
+    for weights in [&[100, 1][..], &[1, 100], &[100, 3], &[100, 100, 1], &[100, 1, 1]] {
+        let total = f64::from(weights.iter().sum::<u32>());
+        for apart in [1, 66, 200] {
+            let (_, work) = done(&[], weights, apart * MS);
+            let all = sum(&work);
+            let parts = work.iter().map(|work| work / all);
+            let mut of_due = parts
+                .zip(weights)
+                .map(|(part, &weight)| part * total / f64::from(weight));
+            assert!(
+                all > 0.86 * alone && of_due.all(|of_due| (0.5..1.5).contains(&of_due)),
+                "{work:.2?} of {alone:.2} CPUs' work for {weights:?}, {apart} ms apart"
+            );
+        }
+    }
+    for weights in [&[1, 1][..], &[1, 1, 1], &[3, 1], &[10, 10]] {
+        let (_, work) = done(&[], weights, 66 * MS);
+        assert!(
+            sum(&work) > 0.9 * alone && has_its_part(&work, weights, 0.2),
+            "{work:.2?} of {alone:.2} CPUs' work for {weights:?}"
+        );
+    }
 }

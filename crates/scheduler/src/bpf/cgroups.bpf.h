@@ -90,8 +90,8 @@ __noinline u32 weight_in_cgroup(u32 slot, u32 nice_weight)
 	return cctx ? tw_cgroup_weight(nice_weight, &cctx->cgroup, slot == ROOT_SLOT) : nice_weight;
 }
 
-/* What a task weighs. */
-static u32 weight_of(const struct task_struct *p, const struct membership *in)
+/* What a task weighs, by its nice value and its cgroup. */
+static u32 own_weight_of(const struct task_struct *p, const struct membership *in)
 {
 	return cgroups_matter() ? weight_in_cgroup(in->slot, p->scx.weight) : p->scx.weight;
 }

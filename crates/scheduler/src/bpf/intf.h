@@ -147,7 +147,7 @@ enum tw_decision_kind {
 	TW_DECISION_ELSEWHERE,
 	/* tw_goes_unboosted: threads, how long ago a bound parallel task was ready. */
 	TW_DECISION_UNBOOSTED,
-	/* tw_clock: now, the running task, whether others wait. */
+	/* tw_clock: now, the running task, its weight, whether others wait. */
 	TW_DECISION_CLOCK,
 	/* tw_step: class, age of the phase, what a look takes. */
 	TW_DECISION_STEP,
@@ -155,6 +155,10 @@ enum tw_decision_kind {
 	TW_DECISION_SURELY_STAYS,
 	/* tw_is_used_up: the running task, the waiting one, the two of tw_ages. */
 	TW_DECISION_USED_UP,
+	/* tw_mean_weight: the mean, the weight of a task, how long it ran, CPUs. */
+	TW_DECISION_MEAN_WEIGHT,
+	/* tw_weight_among: the weight, the mean. */
+	TW_DECISION_WEIGHT_AMONG,
 };
 
 /* What was asked of the policy and what it answered, for a replay through the native build. */

@@ -151,6 +151,9 @@ struct cpu_ctx cpu_ctxs[TW_MAX_CPUS];
  */
 u64 vtime_now;
 
+/* What tasks that run beside others weigh on the mean, in 65536ths (policy/weight.h). As racy. */
+u32 mean_weight = TW_WEIGHT_ONE << 16;
+
 /* Whether tasks wait anywhere, as far as is known (rotation.bpf.h). */
 bool tasks_wait;
 
@@ -600,6 +603,12 @@ __noinline u64 advance(u64 vtime, const struct tw_run *run __arg_nonnull, u64 no
 	return advanced;
 }
 
+/* What a task weighs among those that run. */
+static u32 weight_of(const struct task_struct *p, const struct membership *in)
+{
+	return tw_weight_among(own_weight_of(p, in), mean_weight);
+}
+
 /* By what weight a task is charged. */
 static u32 charged_weight(const struct task_struct *p, const struct task_ctx *tctx)
 {
@@ -642,15 +651,23 @@ __noinline int look_at(struct task_struct *p __arg_trusted, const struct task_ct
 	return 0;
 }
 
-/* A task was found running that was picked as this. */
-static void move_clock(const struct tw_task *picked)
+/* A task of this weight was found running that was picked as this, and ran for so long since. */
+static void move_clock(const struct tw_task *picked, u32 own_weight, u64 ran_ns)
 {
 	bool others_wait = tasks_wait;
-	u64 now = vtime_now, moved = tw_clock(now, picked, others_wait, tun());
+	u32 mean = mean_weight, weight = tw_weight_among(own_weight, mean), mean_after;
+	u64 now = vtime_now, moved = tw_clock(now, picked, weight, others_wait, tun());
 
-	record(TW_DECISION_CLOCK, moved, now, task_in(picked), others_wait);
+	record(TW_DECISION_WEIGHT_AMONG, weight, own_weight, mean);
+	record(TW_DECISION_CLOCK, moved, now, task_in(picked), weight, others_wait);
 	if (moved != now)
 		vtime_now = moved;
+	if (!tw_is_beside_others(picked, others_wait))
+		return;
+	mean_after = tw_mean_weight(mean, own_weight, ran_ns, nr_cpus);
+	record(TW_DECISION_MEAN_WEIGHT, mean_after, mean, own_weight, ran_ns, nr_cpus);
+	if (mean_after != mean)
+		mean_weight = mean_after;
 }
 
 static u64 key_of(const struct tw_task *task)
@@ -842,8 +859,8 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
 	picked.class = task->class;
 	picked.nr_waiting = task->nr_waiting;
 	picked.boost_left = task->boost_left;
-	move_clock(&picked);
 	ran_ns = p->se.sum_exec_runtime - tctx->charged_ns;
+	move_clock(&picked, own_weight_of(p, &tctx->in), ran_ns);
 	if (ran_ns)
 		tctx->waits_since = now;
 	waited_ns = group ? tell_loss(p, tctx, group, task->class, ran_ns) : 0;

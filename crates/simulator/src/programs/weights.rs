@@ -11,8 +11,8 @@ const NICE_WEIGHTS: [u32; 40] = [
 /// That of SCHED_IDLE, `WEIGHT_IDLEPRIO` of 1024: the least there is.
 pub(super) const OF_IDLE: u32 = 1;
 
-/// That of a nice value; those beyond -20 and 19 count as these.
-pub(super) fn of_nice(nice: i32) -> u32 {
+/// The weight, 1 to 10,000, of a nice value; those beyond -20 and 19 count as these.
+pub fn of_nice(nice: i32) -> u32 {
     let weight = NICE_WEIGHTS[nice.saturating_add(20).clamp(0, 39) as usize];
     ((weight * 100 + 512) / 1024).clamp(1, 10_000)
 }

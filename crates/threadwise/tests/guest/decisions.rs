@@ -3,7 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadwise_policy::{Ages, BOOST_WHOLE, Class, Origin, Run, Task, Tunables, makes_room, vtime_elsewhere};
+use threadwise_policy::{
+    Ages, BOOST_WHOLE, Class, Origin, Run, Task, Tunables, makes_room, mean_weight, vtime_elsewhere,
+    weight_among,
+};
 
 use super::{exec, exec_all, job, number_after, stdout};
 
@@ -68,7 +71,7 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
         "tw_vtime_elsewhere" => vtime_elsewhere(&task(0), &task(7)),
         "tw_makes_room" => u64::from(makes_room(&task(0), input[7] != 0, input[8] != 0)),
         "tw_goes_unboosted" => u64::from(tunables.goes_unboosted(input[0] as u32, input[1])),
-        "tw_clock" => tunables.clock(input[0], &task(1), input[8] != 0),
+        "tw_clock" => tunables.clock(input[0], &task(1), input[8] as u32, input[9] != 0),
         "tw_step" => tunables.step(Class::try_from(input[0]).unwrap(), input[1], input[2]),
         "tw_is_used_up" => {
             let ages = Ages {
@@ -78,6 +81,11 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
             u64::from(tunables.is_used_up(&task(0), &task(7), &ages))
         }
         "tw_surely_stays" => u64::from(tunables.surely_stays(&task(0), &task(7))),
+        "tw_mean_weight" => {
+            let [mean, weight, nr_cpus] = [0, 1, 3].map(|at| input[at] as u32);
+            u64::from(mean_weight(mean, weight, input[2], nr_cpus))
+        }
+        "tw_weight_among" => u64::from(weight_among(input[0] as u32, input[1] as u32)),
         other => panic!("{other} is no function of the policy"),
     }
 }
@@ -87,7 +95,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
     // Every decision that is recorded in some seconds under load, bit for bit.
     let script = r#"
         spin() { sh -c "busybox renice -n $1 -p \$\$; exec threadwise bench synthetic --ratio inf:1 --threads 8 --wait active --phase-units 500 --duration 4" >/dev/null & }
-        spin 0; spin 8; busybox sleep 5
+        spin 18; spin 19; busybox sleep 5; spin 0; spin 8; busybox sleep 5
         bound() { busybox taskset $1 threadwise bench synthetic --phase-units 500 --duration 24 --ratio $2 --threads $3 >/dev/null & }
         bound 8 1:inf 1; bound 4 1:inf 1; bound 4 inf:1 3; busybox sleep 1
         for i in 1 2; do busy --ratio inf:1 --duration 24 >/dev/null & busy --ratio 1:1 --duration 24 >/dev/null & done
@@ -103,7 +111,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let settings = lines.next().unwrap();
-    assert_eq!(settings["schema"], "threadwise.decisions/4");
+    assert_eq!(settings["schema"], "threadwise.decisions/5");
     let setting = |name: &str| settings[name].as_u64().unwrap();
     let tunables = Tunables {
         slice_ns: setting("slice_ns"),
@@ -119,7 +127,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
     };
     // The simulator's scheduler has the same settings.
     assert_eq!(Tunables::default(), tunables);
-    let mut left = BTreeSet::new();
+    let (mut left, mut scaled) = (BTreeSet::new(), false);
     let mut seen = BTreeMap::<String, (u32, BTreeSet<u64>)>::new();
     for line in lines {
         let function = line["function"].as_str().unwrap();
@@ -132,6 +140,9 @@ fn the_kernel_and_the_native_build_decide_alike() {
         if function == "tw_vtime_advance" {
             left.insert(input[6]);
         }
+        if function == "tw_weight_among" {
+            scaled |= line["out"].as_u64() != Some(input[0]);
+        }
         let answer = line["out"].as_u64().unwrap();
         assert_eq!(replay(&tunables, function, &input), answer, "{line}");
         let (count, answers) = seen.entry(function.into()).or_default();
@@ -139,7 +150,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         answers.insert(answer);
     }
     // The comparison means something only if every function was asked, and answered this and that.
-    assert_eq!(seen.len(), 14, "{seen:?}");
+    assert_eq!(seen.len(), 16, "{seen:?}");
     for (function, (count, answers)) in &seen {
         assert!(
             *count >= 50 && answers.len() >= 2,
@@ -152,6 +163,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         left.len() > 1 && left.contains(&u64::from(BOOST_WHOLE)),
         "{left:?}"
     );
+    assert!(scaled, "programs of nice 18 and 19 are light only beside others");
     // A build that decides otherwise would be noticed.
     let other = Tunables {
         rotate_ns: tunables.rotate_ns + 1,

@@ -66,6 +66,24 @@ fn programs_that_spin_and_begin_apart_take_turns() {
     );
 }
 
+/// What eight threads do that spin at their barriers alone, and beside as many of nice 19: when the clock followed those, both programs did
+/// a seventh of what one does.
+#[test]
+fn a_light_program_that_spins_costs_little() {
+    let bench =
+        "threadwise bench synthetic --ratio inf:1 --threads 8 --wait active --phase-units 750 --format json";
+    let light = format!("sh -c \"busybox renice -n 19 -p \\$\\$ >/dev/null; exec {bench} --duration 2.2\"");
+    let script = format!(
+        "{bench} --duration 1; {light} >/tmp/light & busybox sleep 0.1; {bench} --duration 2; wait; busybox cat /tmp/light"
+    );
+    let holds = |done: &[f64]| done[1] > 1.6 * done[0] && done[2] < 0.4 * done[0];
+    let done = measured("scx_threadwise", &script, holds);
+    assert!(
+        done.len() == 3 && holds(&done),
+        "alone, beside nice 19, and that: {done:?}"
+    );
+}
+
 #[test]
 #[ignore = "long: make test FULL=1"]
 fn what_perf_records_is_replayed() {

@@ -17,9 +17,10 @@ mod spread;
 use std::cell::Cell;
 
 use threadwise_policy::{
-    Ages, AlternateBy, CAPACITY_ONE, Class, Group, Look, Mode, Need, ORDER_NS, Origin, PairingBy, Rest, Run,
-    Seat, Task, Tunables, Waiting, fastest_first, here_ns, is_counted, leaves_cache, longer_look, look_takes,
-    loss_of_speed, makes_room, may_preempt, phase_began, phase_ended, victim_scan, vtime_elsewhere, waits_us,
+    Ages, AlternateBy, CAPACITY_ONE, Class, Group, Look, MEAN_WEIGHT_ONE, Mode, Need, ORDER_NS, Origin,
+    PairingBy, Rest, Run, Seat, Task, Tunables, Waiting, fastest_first, here_ns, is_beside_others,
+    is_counted, leaves_cache, longer_look, look_takes, loss_of_speed, makes_room, may_preempt, mean_weight,
+    phase_began, phase_ended, victim_scan, vtime_elsewhere, waits_us, weight_among,
 };
 
 use self::alternation::Alternating;
@@ -129,6 +130,8 @@ pub struct Threadwise {
     exchanged_at: Option<Ns>,
     alternating: Alternating,
     vtime_now: u64,
+    /// What those that run beside others weigh on the mean, in 65536ths.
+    mean_weight: u32,
     tasks_wait: bool,
     senior: Option<usize>,
     /// What it had lost when it became senior, or the last one.
@@ -191,6 +194,7 @@ impl Threadwise {
             exchanged_at: None,
             alternating: Alternating::new(kernel),
             vtime_now: 0,
+            mean_weight: MEAN_WEIGHT_ONE,
             tasks_wait: false,
             senior: None,
             senior_lost: 0,
@@ -280,6 +284,11 @@ impl Threadwise {
         parallel_at.get().is_some_and(unboosted)
     }
 
+    /// What a task weighs among those that run.
+    fn weight_of(&self, kernel: &Kernel, task: TaskIndex) -> u32 {
+        weight_among(kernel.tasks[task].weight, self.mean_weight)
+    }
+
     /// What a task is, and its vtime up to date.
     fn look_at(&self, kernel: &Kernel, task: TaskIndex, ahead_ns: Ns, waking: bool) -> Task {
         let (state, context) = (&kernel.tasks[task], &self.tasks[task]);
@@ -299,7 +308,7 @@ impl Threadwise {
         let run = Run {
             before_ns: ran_ns - since_ns,
             since_ns,
-            weight: state.weight,
+            weight: self.weight_of(kernel, task),
             capacity: self.capacities[state.cpu],
             nr_waiting: self.nr_waiting(kernel, state.cpu),
             boost_left: self.crowd.boost_left(),
@@ -380,7 +389,7 @@ impl Threadwise {
         }
         let waiting = Waiting {
             waited_ns,
-            weight: state.weight,
+            weight: self.weight_of(kernel, task),
             nr_ready: self.groups[state.program].nr_ready(),
             nr_threads: kernel.nr_threads[state.program],
             nr_cpus: kernel.cpus.len() as u32,
@@ -431,7 +440,8 @@ impl Threadwise {
             vtime: self.tasks[task].vtime,
             ..found
         };
-        let moved = self.tun.clock(self.vtime_now, &picked, self.tasks_wait);
+        let weight = self.weight_of(kernel, task);
+        let moved = self.tun.clock(self.vtime_now, &picked, weight, self.tasks_wait);
         assert!(
             moved.wrapping_sub(self.vtime_now) < 1 << 63,
             "the clock never goes back"
@@ -443,9 +453,12 @@ impl Threadwise {
         let ran_ns = kernel.tasks[task].ran - self.tasks[task].charged_ns;
         self.crowd.add(found.class, ran_ns, waited_ns);
         let capacity = self.capacities[kernel.tasks[task].cpu];
-        let weight = kernel.tasks[task].weight;
         if self.is_counted(kernel, kernel.tasks[task].program) {
             group.lose(loss_of_speed(found.class, ran_ns, capacity, weight));
+        }
+        if is_beside_others(&picked, self.tasks_wait) {
+            let (weight, nr_cpus) = (kernel.tasks[task].weight, kernel.cpus.len() as u32);
+            self.mean_weight = mean_weight(self.mean_weight, weight, ran_ns, nr_cpus);
         }
         let context = &mut self.tasks[task];
         context.waited_ns = kernel.tasks[task].waited;
@@ -965,7 +978,7 @@ impl Scheduler for Threadwise {
         let slice = match before {
             Err(Some(due_ns)) if self.nr_faster == 0 => {
                 self.tun
-                    .slice_beside(task.class, due_ns, kernel.tasks[prev].weight)
+                    .slice_beside(task.class, due_ns, self.weight_of(kernel, prev))
             }
             _ => self.free_slice(),
         };
