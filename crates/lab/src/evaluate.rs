@@ -81,6 +81,12 @@ pub struct SchedulerResult {
     pub jitter: Vec<JitterSummary>,
     /// The share of CPU time that was idle.
     pub idle: Summary,
+    /// Instructions of the guest in a run of programs that are timed, its kernel's included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<Summary>,
+    /// The same over the baseline's, in pairs of the same round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions_over_baseline: Option<RatioSummary>,
     /// What each package consumed in a run, in joules, where that was simulated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joules: Vec<Summary>,
@@ -118,6 +124,7 @@ fn run_result(rounds: &Rounds, run: &[String]) -> Result<RunResult, Error> {
     let experiment = &rounds.measurement.experiment;
     let baseline = rounds.totals(&experiment.schedulers[0].name, run);
     let bounds = bounds(rounds, run)?;
+    let counted = instructions(rounds, &experiment.schedulers[0].name, run);
     let schedulers = experiment
         .schedulers
         .iter()
@@ -137,6 +144,8 @@ fn run_result(rounds: &Rounds, run: &[String]) -> Result<RunResult, Error> {
                 .map(|alone| paired_ratio(&totals(&samples), &one_after_the_other(&alone)))
                 .transpose()?;
             let speedups = rounds.speedups(&scheduler.name, run)?;
+            let instructions = instructions(rounds, &scheduler.name, run);
+            let more_instructions = instructions.as_ref().zip(counted.as_ref()).filter(|_| index > 0);
             let fairness = rounds.fairness(&scheduler.name, run)?;
             Ok(SchedulerResult {
                 scheduler: scheduler.name.clone(),
@@ -151,6 +160,10 @@ fn run_result(rounds: &Rounds, run: &[String]) -> Result<RunResult, Error> {
                 fairness: fairness.map(|values| Summary::of(&values)).transpose()?,
                 jitter: jitters(&samples, run.len())?,
                 idle: Summary::of(&samples.iter().map(|sample| sample.idle).collect::<Vec<_>>())?,
+                instructions: instructions.as_deref().map(Summary::of).transpose()?,
+                instructions_over_baseline: more_instructions
+                    .map(|(ours, first)| paired_ratio(ours, first))
+                    .transpose()?,
                 joules: joules(&samples)?,
             })
         })
@@ -310,6 +323,16 @@ fn summaries(series: &[Vec<f64>]) -> Result<Vec<Summary>, Error> {
     series.iter().map(|values| Ok(Summary::of(values)?)).collect()
 }
 
+/// Instructions in each round, if they were counted and the run's programs are timed: what counts work for a time does more of it
+/// with as many.
+fn instructions(rounds: &Rounds, scheduler: &str, run: &[String]) -> Option<Vec<f64>> {
+    let experiment = &rounds.measurement.experiment;
+    let is_timed = run.iter().all(|name| experiment.program(name).is_timed());
+    let samples = rounds.samples(scheduler, run).into_iter().filter(|_| is_timed);
+    let counted: Option<Vec<f64>> = samples.map(|sample| Some(sample.instructions? as f64)).collect();
+    counted.filter(|counted| !counted.is_empty())
+}
+
 /// By package, if all samples have them.
 fn joules(samples: &[&Sample]) -> Result<Vec<Summary>, Error> {
     let nr_packages = samples
@@ -427,6 +450,7 @@ pub(crate) mod tests {
             late: 0.0,
             stood_still_s: 0.0,
             caches: None,
+            instructions: None,
             joules: Vec::new(),
             void: false,
         };
@@ -477,6 +501,38 @@ pub(crate) mod tests {
         assert!(kernel.share_of_bound.unwrap().mean < ours.share_of_bound.unwrap().mean);
         assert!(ours.jitter[0].low < ours.jitter[0].value && ours.jitter[0].value < ours.jitter[0].high);
         assert!(evaluation.runs[0].bound.is_none() && evaluation.runs[0].schedulers[0].speedups.is_empty());
+    }
+
+    /// Programs that are timed need 100 and 120 instructions; what runs for a time does more with more.
+    #[test]
+    fn instructions_are_compared_where_the_work_is_the_same() {
+        let counted = |program: &str| {
+            let mut measured = measurement();
+            let text = EXPERIMENT.replace("synthetic = { ratio = \"1:1\", phase_units = 1 }", program);
+            let text = format!("runs = [[\"A\"]]\n{text}");
+            measured.experiment = Experiment::from_toml(&text, Path::new("t.toml")).unwrap();
+            measured.samples.retain(|sample| sample.run == ["A"]);
+            for sample in &mut measured.samples {
+                sample.instructions = Some(if sample.scheduler == "ours" { 120 } else { 100 });
+            }
+            let mut runs = evaluate(measured).unwrap().runs;
+            runs.remove(0).schedulers
+        };
+        let timed = counted("command = [\"a\"]\ntime_label = \"s\"");
+        let more = |result: &SchedulerResult| result.instructions_over_baseline.map(|more| more.ratio);
+        assert!(close(more(&timed[1]).unwrap(), 1.2) && more(&timed[0]).is_none());
+        assert!(close(timed[0].instructions.unwrap().mean, 100.0));
+        for other in [
+            "command = [\"a\"]\nfigure_label = \"MB\"",
+            "synthetic = { ratio = \"1:1\", phase_units = 1 }",
+        ] {
+            let others = counted(other);
+            assert!(
+                others
+                    .iter()
+                    .all(|result| result.instructions.is_none() && more(result).is_none())
+            );
+        }
     }
 
     #[test]

@@ -136,6 +136,9 @@ pub struct Program {
     /// Variables of its environment.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// Its nice value, -20 to 19; default: 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub nice: i32,
     /// What else the guest needs for it: programs that the command starts, by their names, and files that it reads, by their
     /// paths. The guest has these at the same paths, relative ones from its root, where commands are started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -490,6 +493,11 @@ impl Program {
         !self.counts_work() && !self.waits_for_start() && labels.iter().all(|label| label.is_none())
     }
 
+    /// Whether its performance is one over the time that it takes for the same work.
+    pub(crate) fn is_timed(&self) -> bool {
+        !self.counts_work() && !self.waits_for_start() && self.figure_label.is_none()
+    }
+
     /// Whether the two programs' work is of one kind.
     fn adds_up_with(&self, other: &Self) -> bool {
         match (&self.figure, &other.figure) {
@@ -528,6 +536,10 @@ impl Program {
             check_sizes(threads, phase_units)
                 .map_err(|(key, what)| of_this(&[Step::Key(kind), Step::Key(key)], what))?;
         }
+        if !(-20..=19).contains(&self.nice) {
+            let what = format!("nice = {} is not between -20 and 19", self.nice);
+            return Err(of_this(&[Step::Key("nice")], what));
+        }
         let memory = self.synthetic.as_ref().map_or(Ok(()), Synthetic::check_memory);
         memory.map_err(|what| of_this(&[Step::Key("synthetic")], what))
     }
@@ -564,9 +576,30 @@ impl Program {
 
     /// The command that runs it in the guest.
     pub(crate) fn command(&self, experiment: &Experiment, machine: &Machine, round: u32) -> Vec<String> {
-        let Some(synthetic) = &self.synthetic else {
-            return self.foreign_command(experiment, machine, round);
+        let command = match &self.synthetic {
+            Some(synthetic) => self.synthetic_command(synthetic, experiment, machine, round),
+            None => self.foreign_command(experiment, machine, round),
         };
+        if self.nice == 0 {
+            return command;
+        }
+        // Of busybox there is no nice.
+        let niced = format!("busybox renice -n {} -p $$ && exec \"$@\"", self.nice);
+        ["busybox", "sh", "-c", &niced, "sh"]
+            .map(String::from)
+            .into_iter()
+            .chain(command)
+            .collect()
+    }
+
+    /// The command of the synthetic benchmark.
+    fn synthetic_command(
+        &self,
+        synthetic: &Synthetic,
+        experiment: &Experiment,
+        machine: &Machine,
+        round: u32,
+    ) -> Vec<String> {
         let threads = synthetic.nr_threads(machine);
         let seed = self.seed(experiment, round);
         let memory = synthetic.memory.as_ref();
@@ -616,6 +649,11 @@ impl Program {
             .chain(self.command.iter().map(filled_in))
             .collect()
     }
+}
+
+/// Whether it need not be said.
+fn is_zero(nice: &i32) -> bool {
+    *nice == 0
 }
 
 /// What a variant is called, in files as on command lines.
@@ -813,6 +851,22 @@ mod tests {
         };
         assert_eq!(command("A"), "busybox|env|A=x y|B=1|a|-n8|2.5|3000|{start}");
         assert_eq!(command("B"), "b");
+        let niced = commands(
+            "runs = [[\"A\"]]",
+            &format!("{a}\nnice = 19"),
+            "command = [\"b\"]",
+        )
+        .unwrap();
+        assert_eq!(
+            niced.program("A").command(&niced, &machine, 2).join("|"),
+            "busybox|sh|-c|busybox renice -n 19 -p $$ && exec \"$@\"|sh|busybox|env|A=x y|B=1|a|-n8|4|3000|{start}"
+        );
+        let wrong = commands(
+            "runs = [[\"A\"]]",
+            &format!("{a}\nnice = 20"),
+            "command = [\"b\"]",
+        );
+        assert!(wrong.unwrap_err().contains("nice = 20 is not between"));
         let wrong = commands(
             "runs = [[\"A\"]]",
             &a.replace("B =", "\"B=\" ="),

@@ -51,6 +51,8 @@ pub enum What {
     OverSequential,
     /// The smallest speedup over the largest (eq. 3), from 0 to 1.
     Fairness,
+    /// How many more instructions the guest needs than under the first scheduler, in percent.
+    Instructions,
     /// How much more energy all packages take than under the first scheduler, in percent.
     Energy,
 }
@@ -133,7 +135,7 @@ impl Must {
         if !experiment.schedulers.iter().any(|one| one.name == self.scheduler) {
             return Err(("scheduler", format!("{:?} is no scheduler", self.scheduler)));
         }
-        if matches!(self.what, What::Gain | What::Energy) && self.scheduler == baseline {
+        if matches!(self.what, What::Gain | What::Instructions | What::Energy) && self.scheduler == baseline {
             let what = format!("{baseline:?} is the first scheduler, which others are compared with");
             return Err(("scheduler", what));
         }
@@ -150,6 +152,7 @@ impl Must {
             What::Gain | What::Energy => true,
             What::OfBound | What::Fairness => run.len() > 1,
             What::OverSequential => experiment.is_in_two_orders(run),
+            What::Instructions => run.iter().all(|name| experiment.program(name).is_timed()),
         };
         if let Some(run) = runs.iter().find(|run| !is_there(run)) {
             return Err(("what", format!("run {run:?} has no such figure")));
@@ -200,6 +203,12 @@ impl Must {
             What::OfBound => Some(100.0 * ours.share_of_bound.as_ref()?.mean),
             What::OverSequential => Some(percent_more(ours.over_sequential.as_ref()?.ratio)),
             What::Fairness => Some(ours.fairness.as_ref()?.mean),
+            What::Instructions => Some(percent_more(
+                ours.instructions_over_baseline
+                    .as_ref()
+                    .filter(|_| is_compared)?
+                    .ratio,
+            )),
             What::Energy => Some(joules(ours) / joules(first))
                 .filter(|_| is_compared)
                 .map(percent_more),
@@ -215,6 +224,7 @@ impl std::fmt::Display for Finding {
             What::OfBound => "share of the fluid bound",
             What::OverSequential => "gain over one after the other",
             What::Fairness => "fairness",
+            What::Instructions => "instructions",
             What::Energy => "energy",
         };
         let of = match (&must.run, must.take, must.of) {
@@ -243,7 +253,7 @@ impl std::fmt::Display for Finding {
 impl What {
     fn in_unit(self, value: f64) -> String {
         match self {
-            What::Gain | What::OverSequential | What::Energy => format!("{value:+.2} %"),
+            What::Gain | What::OverSequential | What::Instructions | What::Energy => format!("{value:+.2} %"),
             What::OfBound => format!("{value:.2} %"),
             What::Fairness => format!("{value:.3}"),
         }

@@ -72,6 +72,10 @@ pub struct Sample {
     /// What the last-level caches did, where they are modelled in the lab; counted when `idle` is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<CacheUse>,
+    /// Instructions of the guest, its kernel's included, from the request to start the programs to the end of the last; not
+    /// simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<u64>,
     /// What each package consumed, in joules, where that was simulated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joules: Vec<f64>,
@@ -516,6 +520,7 @@ impl<'a> Session<'a> {
             late,
             stood_still_s: counted.stood_still.as_secs_f64(),
             caches: in_window.cache_use(),
+            instructions: Some(counted.all.instructions),
             joules: Vec::new(),
             void: lost > LOST_LIMIT || late > LATE_LIMIT || started_late,
         })

@@ -116,6 +116,11 @@ fn legend(evaluation: &Evaluation) -> String {
              of several programs, that of the one that varies most",
         ),
         (
+            has(|result| result.instructions.is_some()),
+            "instructions",
+            "of the guest, its kernel's included, while programs run, and how many more that is",
+        ),
+        (
             has(|result| !result.speedups.is_empty()),
             "speedup",
             "a program's throughput here over its throughput alone under the same scheduler",
@@ -221,6 +226,9 @@ pub fn header(run: &RunResult) -> Vec<String> {
     let mut header: Vec<_> = ["scheduler", unit, "gain", "idle", "jitter"]
         .map(String::from)
         .into();
+    if has_instructions(run) {
+        header.extend(["million instructions", "more of them"].map(String::from));
+    }
     if has_joules(run) {
         header.extend(["joules", "by package"].map(String::from));
     }
@@ -259,6 +267,14 @@ pub fn row(run: &RunResult, result: &SchedulerResult) -> Vec<String> {
             format!("{:.3} [{:.3}, {:.3}]", j.value, j.low, j.high)
         }),
     ];
+    if has_instructions(run) {
+        let counted = result.instructions.as_ref();
+        row.push(counted.map_or_else(String::new, |of| {
+            format!("{:.1} ± {:.1}", of.mean / 1e6, of.ci95 / 1e6)
+        }));
+        let more = result.instructions_over_baseline.as_ref();
+        row.push(more.map_or_else(String::new, gain));
+    }
     if has_joules(run) {
         let packages: Vec<f64> = result.joules.iter().map(|joules| joules.mean).collect();
         row.push(format!("{:.1}", packages.iter().sum::<f64>()));
@@ -277,6 +293,11 @@ pub fn row(run: &RunResult, result: &SchedulerResult) -> Vec<String> {
     }
     row.extend(result.over_sequential.as_ref().map(gain));
     row
+}
+
+/// Whether instructions were counted; simulations have none.
+fn has_instructions(run: &RunResult) -> bool {
+    run.schedulers.iter().any(|result| result.instructions.is_some())
 }
 
 /// Whether energy was counted; the lab counts none.

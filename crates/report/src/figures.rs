@@ -70,6 +70,13 @@ fn of_scheduler(evaluation: &Evaluation, run: &RunResult, result: &SchedulerResu
         );
     }
     add("idle", "", "", summary(&result.idle));
+    if let Some(instructions) = &result.instructions {
+        add("instructions", "", "", summary(instructions));
+    }
+    if let Some(ratio) = &result.instructions_over_baseline {
+        let more = (ratio.ratio, ratio.low, ratio.high);
+        add("ratio of instructions to the baseline", "", "", more);
+    }
     for (package, joules) in result.joules.iter().enumerate() {
         add("energy", &format!("package {package}"), "J", summary(joules));
     }

@@ -20,7 +20,7 @@ use threadwise_machine::Machine;
 use threadwise_machine::wrong::{Step, Wrong};
 use threadwise_policy::{AlternateBy, Mode, PairingBy, TunableOptions, Tunables};
 use threadwise_report::timeline as report;
-use threadwise_simulator::programs::{Assumptions, Scripted, Staged, play};
+use threadwise_simulator::programs::{Assumptions, Scripted, Staged, play, weight_of_nice};
 use threadwise_simulator::schedulers::{Known, Threadwise};
 use threadwise_simulator::timeline::Drawing;
 use threadwise_simulator::{Costs, Mechanism, World};
@@ -553,6 +553,7 @@ fn sample(
         late: 0.0,
         stood_still_s: 0.0,
         caches: None,
+        instructions: None,
         joules: outcome.joules,
         void: false,
     })
@@ -596,7 +597,7 @@ fn start(
             } => Box::new(staged(stages, unit_ns(mips), machine, seed)),
             _ => unreachable!("can_be_simulated() has seen that it is one of these"),
         };
-        world.start(started, load::NORMAL_WEIGHT, None);
+        world.start(started, weight_of_nice(program.nice), None);
     }
     Ok(())
 }
