@@ -195,32 +195,15 @@ fn assert_same(experiment: &Experiment, leave_out: impl Fn(&mut Vec<Outcome>)) -
     [lab, simulated]
 }
 
-/// Programs alone and in pairs, under `schedulers`.
-fn both(machine: &str, schedulers: &str) -> Experiment {
-    let synthetic = |(name, ratio)| {
-        format!("[[program]]\nname = '{name}'\nsynthetic = {{ ratio = '{ratio}', phase_units = 3000 }}\n")
-    };
-    let programs = [
-        ("A", "1:1"),
-        ("B", "1:1"),
-        ("parallel", "inf:1"),
-        ("serial", "1:inf"),
-    ]
-    .map(synthetic)
-    .concat();
-    Experiment::new(&format!(
-        "name = 'both'\ndescription = 'd'\nmachine = '{machine}'\nmips = 60\nseconds = 4.0\nrounds = 3\n\
-         runs = [['A'], ['parallel'], ['serial'], ['A', 'B'], ['parallel', 'serial'], ['parallel', 'A']]\n\
-         {schedulers}{programs}"
-    ))
+/// The experiment of this machine, in the repository.
+fn both(machine: &str) -> Experiment {
+    let path = format!("{}/../../experiments/drift-{machine}.toml", env!("CARGO_MANIFEST_DIR"));
+    Experiment::new(&std::fs::read_to_string(path).unwrap())
 }
-
-const KERNEL: &str = "[[scheduler]]\nname = 'kernel'\n";
-const OURS: &str = "[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise']\n";
 
 #[test]
 fn the_simulator_says_what_the_lab_shows_on_equal_cores() {
-    let [lab, simulated] = assert_same(&both("smp-8", &[KERNEL, OURS].concat()), |_| ());
+    let [lab, simulated] = assert_same(&both("smp-8"), |_| ());
     // A simulator that takes one scheduler for the other would be noticed.
     let mut exchanged = simulated;
     for pair in exchanged.chunks_exact_mut(2) {
@@ -234,11 +217,10 @@ fn the_simulator_says_what_the_lab_shows_on_equal_cores() {
 #[test]
 #[ignore = "long: make test FULL=1"]
 fn the_simulator_says_what_the_lab_shows_on_unequal_cores() {
-    let told = "[[scheduler]]\nname = 'threadwise'\ncommand = ['scx_threadwise', '--machine', 'amp-8']\n";
-    assert_same(&both("amp-8", &[KERNEL, told].concat()), |outcomes| {
+    assert_same(&both("amp-8"), |outcomes| {
         // Under the kernel's scheduler the serial program of this pair is on a slow CPU, or on the fast one, for as long as
         // the run: by chance, of which its share, and who is ahead, are made.
-        let pair = "[\"parallel\",\"serial\"]";
+        let pair = "[\"inf:1\",\"1:inf\"]";
         for outcome in outcomes.iter_mut().filter(|it| it.what.starts_with(pair)) {
             outcome.over_first = None;
             if outcome.what.ends_with("\"kernel\"") {
@@ -248,7 +230,7 @@ fn the_simulator_says_what_the_lab_shows_on_unequal_cores() {
         // Alone, 1:1 begins on the fast CPU in one run of 22, and has a third more in that.
         for outcome in outcomes
             .iter_mut()
-            .filter(|it| it.what == "[\"A\"] under \"kernel\"")
+            .filter(|it| it.what == "[\"1:1\"] under \"kernel\"")
         {
             outcome.total.mean = outcome.median;
         }
@@ -258,5 +240,5 @@ fn the_simulator_says_what_the_lab_shows_on_unequal_cores() {
 #[test]
 #[ignore = "long: make test FULL=1"]
 fn the_simulator_says_what_the_lab_shows_on_shared_cores() {
-    assert_same(&both("smt-8", &[KERNEL, OURS].concat()), |_| ());
+    assert_same(&both("smt-8"), |_| ());
 }
