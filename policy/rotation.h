@@ -107,6 +107,17 @@ static inline u64 tw_step(enum tw_class class, u64 age_ns, u64 look_ns, const st
 	return tw_least(step_ns, tw_spaced(tun->rotate_ns, look_ns));
 }
 
+/*
+ * The step of a task that may run on one CPU only, where it is so long for others of its class. Threads of a
+ * program rotate in short steps to reach their next barrier together on many CPUs. Those that share the only
+ * one that they may use reach it when the last of them does, in whatever order they run, and each step costs
+ * a switch: so they have turns like serial tasks.
+ */
+static inline u64 tw_step_of_bound(enum tw_class class, u64 step_ns, const struct tw_tunables *tun)
+{
+	return tw_steps_age(class) && step_ns < tun->serial_turn_ns ? tun->serial_turn_ns : step_ns;
+}
+
 /* The step between two tasks: the longer one. */
 static inline u32 tw_step_between(const struct tw_task *running, const struct tw_task *waiting)
 {

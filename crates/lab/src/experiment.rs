@@ -139,6 +139,9 @@ pub struct Program {
     /// Its nice value, -20 to 19; default: 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub nice: i32,
+    /// The only CPU that its threads may use; default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound_to: Option<usize>,
     /// What else the guest needs for it: programs that the command starts, by their names, and files that it reads, by their
     /// paths. The guest has these at the same paths, relative ones from its root, where commands are started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -580,12 +583,16 @@ impl Program {
             Some(synthetic) => self.synthetic_command(synthetic, experiment, machine, round),
             None => self.foreign_command(experiment, machine, round),
         };
-        if self.nice == 0 {
+        if self.nice == 0 && self.bound_to.is_none() {
             return command;
         }
         // Of busybox there is no nice.
-        let niced = format!("busybox renice -n {} -p $$ && exec \"$@\"", self.nice);
-        ["busybox", "sh", "-c", &niced, "sh"]
+        let nice = format!("busybox renice -n {} -p $$", self.nice);
+        let bind = self
+            .bound_to
+            .map(|cpu| format!(" && busybox taskset -p {:x} $$ >/dev/null", 1u128 << cpu));
+        let begin = format!("{nice}{} && exec \"$@\"", bind.unwrap_or_default());
+        ["busybox", "sh", "-c", &begin, "sh"]
             .map(String::from)
             .into_iter()
             .chain(command)
@@ -860,6 +867,12 @@ mod tests {
         assert_eq!(
             niced.program("A").command(&niced, &machine, 2).join("|"),
             "busybox|sh|-c|busybox renice -n 19 -p $$ && exec \"$@\"|sh|busybox|env|A=x y|B=1|a|-n8|4|3000|{start}"
+        );
+        let bound = "command = [\"a\"]\nbound_to = 5";
+        let bound = commands("runs = [[\"A\"]]", bound, "command = [\"b\"]").unwrap();
+        assert_eq!(
+            bound.program("A").command(&bound, &machine, 2)[3],
+            "busybox renice -n 0 -p $$ && busybox taskset -p 20 $$ >/dev/null && exec \"$@\""
         );
         let wrong = commands(
             "runs = [[\"A\"]]",

@@ -87,6 +87,7 @@ mod ffi {
             others_wait: u32,
             tun: &Tunables,
         ) -> u64;
+        pub safe fn tw_native_step_of_bound(class: u32, step_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_is_beside_others(running: &Task, others_wait: u32) -> u32;
         pub safe fn tw_native_mean_weight(mean: u32, weight: u32, ran_ns: u64, nr_cpus: u32) -> u32;
         pub safe fn tw_native_weight_among(weight: u32, mean: u32) -> u32;
@@ -708,6 +709,11 @@ impl Tunables {
     /// parallel phase began, where a look of the timer takes so long ([`look_takes`]).
     pub fn step(&self, class: Class, age_ns: u64, look_ns: u64) -> u64 {
         ffi::tw_native_step(class as u32, age_ns, look_ns, self)
+    }
+
+    /// The same of a task that may run on one CPU only, where it is so many nanoseconds for others of its class.
+    pub fn step_of_bound(&self, class: Class, step_ns: u64) -> u64 {
+        ffi::tw_native_step_of_bound(class as u32, step_ns, self)
     }
 
     /// In how many nanoseconds to look again at a running task beside a waiting one that is due in so many.

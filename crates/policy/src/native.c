@@ -324,6 +324,11 @@ u64 tw_native_clock(u64 now, const struct tw_task *running, u32 weight, u32 othe
 	return tw_clock(now, running, weight, others_wait, tun);
 }
 
+u64 tw_native_step_of_bound(u32 class, u64 step_ns, const struct tw_tunables *tun)
+{
+	return tw_step_of_bound(class, step_ns, tun);
+}
+
 u32 tw_native_is_beside_others(const struct tw_task *running, u32 others_wait)
 {
 	return tw_is_beside_others(running, others_wait);

@@ -869,6 +869,24 @@ fn who_is_boosted_less_keeps_its_place_while_it_waits() {
     }
 }
 
+/// Threads of a program that share the only CPU that they may use reach their barrier no sooner by short steps.
+#[test]
+fn who_is_bound_to_a_cpu_rotates_by_turns() {
+    let tun = tunables();
+    let short = tun.step(Class::Parallel, 10 * MS, 0);
+    assert!(short < tun.serial_turn_ns);
+    for class in [Class::Senior, Class::Parallel] {
+        assert_eq!(tun.step_of_bound(class, short), tun.serial_turn_ns);
+        assert_eq!(
+            tun.step_of_bound(class, 16 * MS),
+            16 * MS,
+            "where looks take long"
+        );
+    }
+    // These have their turns by when they came.
+    assert_eq!(tun.step_of_bound(Class::Serial, tun.rotate_ns), tun.rotate_ns);
+}
+
 #[test]
 fn who_has_a_cpu_for_itself_does_not_move_the_others_clock() {
     let clock = |vtime, nr_waiting, others_wait| {

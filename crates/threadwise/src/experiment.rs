@@ -248,10 +248,22 @@ pub fn in_file(wrong: &Wrong, path: Option<&Path>) -> anyhow::Error {
 /// The machine that an experiment names.
 ///
 /// # Errors
-/// If there is none, or what is wrong with its file.
+/// If there is none, what is wrong with its file, or a program that is bound to a CPU that it does not have.
 pub fn machine_of(experiment: &Experiment) -> Result<Machine, Wrong> {
-    Machine::load(&experiment.machine)
-        .map_err(|error| Wrong::new(&[Step::Key("machine")], format!("machine: {error}")))
+    let machine = Machine::load(&experiment.machine)
+        .map_err(|error| Wrong::new(&[Step::Key("machine")], format!("machine: {error}")))?;
+    for (nth, program) in experiment.programs.iter().enumerate() {
+        let is_there = |cpu: usize| cpu < machine.nr_cpus();
+        if let Some(cpu) = program.bound_to.filter(|&cpu| !is_there(cpu)) {
+            let at = [Step::Key("program"), Step::Nth(nth), Step::Key("bound_to")];
+            let (name, machine) = (&program.name, machine.name());
+            return Err(Wrong::new(
+                &at,
+                format!("program {name:?}: bound_to = {cpu}, which {machine} has not"),
+            ));
+        }
+    }
+    Ok(machine)
 }
 
 impl Recording {

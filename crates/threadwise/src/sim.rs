@@ -597,7 +597,7 @@ fn start(
             } => Box::new(staged(stages, unit_ns(mips), machine, seed)),
             _ => unreachable!("can_be_simulated() has seen that it is one of these"),
         };
-        world.start(started, weight_of_nice(program.nice), None);
+        world.start(started, weight_of_nice(program.nice), program.bound_to);
     }
     Ok(())
 }

@@ -576,11 +576,14 @@ __noinline u32 step_after(u32 class, u64 age_ns)
 	return step_ns;
 }
 
-static u32 step_of(enum tw_class class, const struct tw_group *group, u64 now)
+static u32 step_of(const struct task_struct *p, enum tw_class class, const struct tw_group *group, u64 now)
 {
+	u64 step_ns;
+
 	if (!tw_steps_age(class))
 		return tw_step(class, 0, 0, tun());
-	return step_after(class, group ? tw_phase_age_ns(group, now) : 0);
+	step_ns = step_after(class, group ? tw_phase_age_ns(group, now) : 0);
+	return p->nr_cpus_allowed == 1 ? tw_step_of_bound(class, step_ns, tun()) : step_ns;
 }
 
 /* A step at the beginning of a phase. */
@@ -645,7 +648,7 @@ __noinline int look_at(struct task_struct *p __arg_trusted, const struct task_ct
 				tw_here_ns(since_ns(tw_read(&p->sched_info.last_arrival), look->now)) :
 				0;
 	task->waits_us = 0;
-	task->step_ns = step_of(task->class, group, look->now);
+	task->step_ns = step_of(p, task->class, group, look->now);
 	task->vtime = advance(vtime, &run, now, task->class);
 	starve(p, task);
 	return 0;
@@ -892,7 +895,7 @@ __noinline bool look_at_waiting(struct task_struct *p __arg_trusted, u32 nr_wait
 	if (!group || !tctx)
 		return false;
 	look_at_charged(p, tctx, nr_waiting, now, task);
-	task->step_ns = step_of(task->class, group, now);
+	task->step_ns = step_of(p, task->class, group, now);
 	/* 0 if another CPU has just taken it. */
 	queued_ns = tw_read(&p->sched_info.last_queued);
 	tell_waiting(p, tctx, group, queued_ns ? since_ns(queued_ns, now) : 0);

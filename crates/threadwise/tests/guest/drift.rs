@@ -197,7 +197,10 @@ fn assert_same(experiment: &Experiment, leave_out: impl Fn(&mut Vec<Outcome>)) -
 
 /// The experiment of this machine, in the repository.
 fn both(machine: &str) -> Experiment {
-    let path = format!("{}/../../experiments/drift-{machine}.toml", env!("CARGO_MANIFEST_DIR"));
+    let path = format!(
+        "{}/../../experiments/drift-{machine}.toml",
+        env!("CARGO_MANIFEST_DIR")
+    );
     Experiment::new(&std::fs::read_to_string(path).unwrap())
 }
 

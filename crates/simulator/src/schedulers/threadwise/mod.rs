@@ -340,7 +340,14 @@ impl Threadwise {
     /// How far a task of this class may run ahead of one that waits before it yields.
     fn step(&self, kernel: &Kernel, task: TaskIndex, class: Class) -> u32 {
         let age_ns = self.groups[kernel.tasks[task].program].age_ns(kernel.now);
-        self.tun.step(class, age_ns, self.rotation.look_ns) as u32
+        let step_ns = self.tun.step(class, age_ns, self.rotation.look_ns);
+        let is_bound = kernel.tasks[task].bound_to.is_some();
+        let step_ns = if is_bound {
+            self.tun.step_of_bound(class, step_ns)
+        } else {
+            step_ns
+        };
+        step_ns as u32
     }
 
     /// A task that runs on or waits for this CPU, with its vtime as last charged.
