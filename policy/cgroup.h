@@ -20,8 +20,6 @@
 
 #include "task.h"
 
-/* Weights of nice values and cpu.weight (include/linux/cgroup.h, CGROUP_WEIGHT_MAX). */
-
 /* Who was ready is a mean over about this time: 268 ms. */
 #define TW_CGROUP_MEMORY_NS (1ULL << 28)
 

@@ -12,6 +12,8 @@
 
 /* The weight of a nice-0 task (kernel/sched/ext.c, SCX weights: 1 to 10000). */
 #define TW_WEIGHT_ONE 100
+
+/* The largest weight, as of cpu.weight (include/linux/cgroup.h, CGROUP_WEIGHT_MAX). */
 #define TW_WEIGHT_MAX 10000
 
 /* Heavier tasks, about those of nice -10, are owed less of what others are boosted more. */

@@ -6,7 +6,6 @@
 #ifndef TW_VTIME_H
 #define TW_VTIME_H
 
-#include "boost.h"
 #include "weight.h"
 
 /* By how much a task may be behind or ahead however many wait: 10 ms. */
@@ -186,19 +185,23 @@ static inline bool tw_is_beside_others(const struct tw_task *running, bool other
 /*
  * The current vtime, `now`, after a task of this weight (tw_weight_among()) was found running, and others
  * wait anywhere or not. It follows the foremost of those that are beside others, but without what the senior
- * program ran ahead because of its boost, or those that wake up meanwhile would lose their credit. And it
- * does not follow who is much lighter than those that run on the mean: within a turn it runs further ahead
- * than spans are long, and all others would be left at the end of theirs, whatever they had.
+ * program ran ahead because of its boost, or those that wake up meanwhile would lose their credit. Who is
+ * much lighter than those that run on the mean runs further ahead within a turn than spans are long, and all
+ * others would be left at the end of theirs, whatever they had: such a one has it go on as time does, since
+ * it last did for one, so that many of them take turns with each other beside few that are heavier.
  */
-static inline u64 tw_clock(u64 now, const struct tw_task *running, u32 weight, bool others_wait,
-			   const struct tw_tunables *tun)
+static inline __attribute__((always_inline)) u64 tw_clock(u64 now, const struct tw_task *running, u32 weight,
+							  u64 light_ago_ns, bool others_wait,
+							  const struct tw_tunables *tun)
 {
-	u64 vtime = running->vtime;
+	u64 vtime = running->vtime, most = now + tw_least(light_ago_ns, TW_SLICE_ALONE_NS);
 
+	if (!tw_is_beside_others(running, others_wait))
+		return now;
 	if (running->class == TW_CLASS_SENIOR)
 		vtime -= tw_boost_of(running->class, running->nr_waiting, running->boost_left, tun);
-	if (weight < TW_WEIGHT_LIGHT || !tw_is_beside_others(running, others_wait))
-		return now;
+	if (tw_is_light(weight) && tw_before(most, vtime))
+		vtime = most;
 	return tw_before(now, vtime) ? vtime : now;
 }
 

@@ -9,7 +9,7 @@
 #ifndef TW_WEIGHT_H
 #define TW_WEIGHT_H
 
-#include "task.h"
+#include "boost.h"
 
 /* What tasks weigh at least on the mean, in 65536ths: half of nice 0. */
 #define TW_MEAN_WEIGHT_LEAST ((u32)TW_WEIGHT_ONE << 15)
@@ -17,24 +17,39 @@
 /* Lighter tasks, those of nice 7 and more, are light beside nice 0. */
 #define TW_WEIGHT_LIGHT (TW_WEIGHT_ONE / 4)
 
-/* The mean is over so much work of each CPU: 64 ms. In the short turn that is due to a light program it
- * hardly changes; 0.3 s after the last of nice 0 those of nice 19 are light no more. */
-#define TW_MEAN_WEIGHT_NS (64ULL * 1000 * 1000)
-
-/* The mean weight of those that run, in 65536ths, after one of this weight, 1 to 10000, ran for so long on
- * one of so many CPUs. */
-static inline u32 tw_mean_weight(u32 mean, u32 weight, u64 ran_ns, u32 nr_cpus)
+/* What counts of a task of this weight that ran for so long: its weight, but nice 0 at most, because all that
+ * matters is whether the mean is less. A kernel thread of nice -20 that runs for a thousandth would make all
+ * others light. */
+static inline u64 tw_weighed_ns(u32 weight, u64 ran_ns)
 {
-	u64 all_ns = TW_MEAN_WEIGHT_NS * (nr_cpus ? nr_cpus : 1);
-	/* A second at most, or the products below would not fit. */
-	u64 part_ns = tw_least(tw_least(ran_ns, 1ULL << 30), all_ns);
-	u32 own = weight << 16;
+	return ran_ns * tw_least(weight, TW_WEIGHT_ONE);
+}
 
-	/* Mostly, and without a division. */
-	if (own == mean)
-		return mean;
-	return own > mean ? mean + (u32)((own - mean) * part_ns / all_ns) :
-			    mean - (u32)((mean - own) * part_ns / all_ns);
+/*
+ * The mean weight of those that run, in 65536ths, so much before: in the last in_ns they ran for so long in
+ * sum, on all CPUs, and weighed so much (tw_weighed_ns()). It is counted like serial tasks
+ * (tw_serial_ready()), a quarter of it new: so some 0.2 s after the last of nice 0 those of nice 19 are light
+ * no more.
+ */
+static inline u32 tw_mean_weight(u32 before, u64 ran_ns, u64 weighed_ns, u64 in_ns)
+{
+	u64 now;
+
+	if (!ran_ns)
+		return before;
+	/* Or what is shifted below would not fit: 18 minutes of CPUs' work. */
+	if (ran_ns >> 40) {
+		ran_ns >>= 20;
+		weighed_ns >>= 20;
+	}
+	now = tw_least((weighed_ns << 16) / ran_ns, (u64)TW_WEIGHT_ONE << 16);
+	return (u32)(in_ns > TW_CROWD_RECENTLY_NS ? now : (3 * (u64)before + now) / 4);
+}
+
+/* Whether a task that weighs so much among those that run (tw_weight_among()) is light beside them. */
+static inline bool tw_is_light(u32 weight)
+{
+	return weight < TW_WEIGHT_LIGHT;
 }
 
 /* What a task of this weight weighs among such that weigh so much on the mean, in 65536ths: 1 to 10000. */

@@ -377,7 +377,13 @@ fn bounds(rounds: &Rounds, run: &[String]) -> Result<Option<Vec<f64>>, Error> {
     let is_of_the_model = |program: &&Synthetic| {
         program.threads.is_none() && program.memory.is_none() && program.distribution == distribution
     };
-    if measurement.smt || run.len() < 2 || !programs.iter().all(is_of_the_model) {
+    // It knows no weights, and all programs may use all CPUs.
+    let is_like_others = |name: &String| {
+        let program = experiment.program(name);
+        program.bound_to.is_none() && program.nice == experiment.program(&run[0]).nice
+    };
+    let is_modelled = programs.iter().all(is_of_the_model) && run.iter().all(is_like_others);
+    if measurement.smt || run.len() < 2 || !is_modelled {
         return Ok(None);
     }
     let ratios: Vec<_> = programs.iter().map(|program| program.ratio).collect();
@@ -533,6 +539,25 @@ pub(crate) mod tests {
                     .all(|result| result.instructions.is_none() && more(result).is_none())
             );
         }
+    }
+
+    #[test]
+    fn there_is_no_bound_for_programs_of_several_weights_or_that_are_bound() {
+        let has_bound = |change: &dyn Fn(&mut Measurement)| {
+            let mut measured = measurement();
+            change(&mut measured);
+            evaluate(measured).unwrap().runs[2].bound.is_some()
+        };
+        assert!(has_bound(&|_| ()));
+        assert!(has_bound(&|measured| measured
+            .experiment
+            .programs
+            .iter_mut()
+            .for_each(|of| of.nice = 5)));
+        assert!(!has_bound(&|measured| measured.experiment.programs[1].nice = 5));
+        assert!(!has_bound(
+            &|measured| measured.experiment.programs[1].bound_to = Some(3)
+        ));
     }
 
     #[test]

@@ -590,7 +590,7 @@ impl Program {
         let nice = format!("busybox renice -n {} -p $$", self.nice);
         let bind = self
             .bound_to
-            .map(|cpu| format!(" && busybox taskset -p {:x} $$ >/dev/null", 1u128 << cpu));
+            .map(|cpu| format!(" && busybox taskset -p {} $$ >/dev/null", hex_mask(cpu)));
         let begin = format!("{nice}{} && exec \"$@\"", bind.unwrap_or_default());
         ["busybox", "sh", "-c", &begin, "sh"]
             .map(String::from)
@@ -656,6 +656,11 @@ impl Program {
             .chain(self.command.iter().map(filled_in))
             .collect()
     }
+}
+
+/// The mask of a CPU as taskset takes it.
+fn hex_mask(cpu: usize) -> String {
+    format!("{:x}{}", 1 << (cpu % 4), "0".repeat(cpu / 4))
 }
 
 /// Whether it need not be said.
@@ -874,6 +879,8 @@ mod tests {
             bound.program("A").command(&bound, &machine, 2)[3],
             "busybox renice -n 0 -p $$ && busybox taskset -p 20 $$ >/dev/null && exec \"$@\""
         );
+        assert_eq!([0, 3, 4, 130].map(hex_mask)[..3], ["1", "8", "10"]);
+        assert_eq!(hex_mask(130), format!("4{}", "0".repeat(32)));
         let wrong = commands(
             "runs = [[\"A\"]]",
             &format!("{a}\nnice = 20"),

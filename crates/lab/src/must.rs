@@ -308,6 +308,34 @@ mod tests {
     }
 
     #[test]
+    fn instructions_are_bounded_where_programs_are_timed() {
+        let text = EXPERIMENT.replace(
+            "synthetic = { ratio = \"1:1\", phase_units = 1 }",
+            "command = [\"a\"]\ntime_label = \"s\"",
+        );
+        let must = |run: &str, most: f64| {
+            format!(
+                "runs = [[\"A\"], [\"B\"]]\n{text}\n[[must]]\nscheduler = 'ours'\nwhat = 'instructions'\nrun = ['{run}']\nat_most = {most:.1}\n"
+            )
+        };
+        let mut measured = measurement();
+        measured.samples.retain(|sample| sample.run.len() == 1);
+        for sample in &mut measured.samples {
+            sample.instructions = Some(if sample.scheduler == "ours" { 120 } else { 100 });
+        }
+        for (most, holds) in [(21.0, true), (19.0, false)] {
+            measured.experiment = Experiment::from_toml(&must("A", most), Path::new("t.toml")).unwrap();
+            let found = evaluate(measured.clone()).unwrap().findings;
+            assert!(
+                (found[0].is - 20.0).abs() < 1e-9 && found[0].holds == holds,
+                "{found:?}"
+            );
+        }
+        let refused = Experiment::from_toml(&must("B", 1.0), Path::new("t.toml")).unwrap_err();
+        assert!(refused.to_string().contains("has no such figure"), "{refused}");
+    }
+
+    #[test]
     fn energy_is_that_of_all_packages() {
         let mut measured = measurement();
         for sample in &mut measured.samples {

@@ -84,12 +84,15 @@ mod ffi {
             now: u64,
             running: &Task,
             weight: u32,
+            light_ago_ns: u64,
             others_wait: u32,
             tun: &Tunables,
         ) -> u64;
         pub safe fn tw_native_step_of_bound(class: u32, step_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_is_beside_others(running: &Task, others_wait: u32) -> u32;
-        pub safe fn tw_native_mean_weight(mean: u32, weight: u32, ran_ns: u64, nr_cpus: u32) -> u32;
+        pub safe fn tw_native_weighed_ns(weight: u32, ran_ns: u64) -> u64;
+        pub safe fn tw_native_mean_weight(before: u32, ran_ns: u64, weighed_ns: u64, in_ns: u64) -> u32;
+        pub safe fn tw_native_is_light(weight: u32) -> u32;
         pub safe fn tw_native_weight_among(weight: u32, mean: u32) -> u32;
         pub safe fn tw_native_makes_room(running: &Task, running_is_bound: u32, waiting_is_bound: u32)
         -> u32;
@@ -624,9 +627,10 @@ impl Tunables {
         ffi::tw_native_vtime_advance(vtime, run, now, class as u32, self)
     }
 
-    /// The current vtime, `now`, after this task of this weight ([`weight_among`]) was found running, and others wait anywhere or not.
-    pub fn clock(&self, now: u64, running: &Task, weight: u32, others_wait: bool) -> u64 {
-        ffi::tw_native_clock(now, running, weight, u32::from(others_wait), self)
+    /// The current vtime, `now`, after this task of this weight ([`weight_among`]) was found running, so many nanoseconds after it last
+    /// followed a light one, and others wait anywhere or not.
+    pub fn clock(&self, now: u64, running: &Task, weight: u32, light_ago_ns: u64, others_wait: bool) -> u64 {
+        ffi::tw_native_clock(now, running, weight, light_ago_ns, u32::from(others_wait), self)
     }
 
     /// A boost of this many nanoseconds beside so many tasks that wait in a queue, where this is left of boosts.
@@ -767,10 +771,20 @@ pub fn vtime_elsewhere(theirs: &Task, mine: &Task) -> u64 {
 /// The mean weight of tasks of nice 0, in 65536ths (`TW_WEIGHT_ONE`).
 pub const MEAN_WEIGHT_ONE: u32 = 6_553_600;
 
-/// The mean weight of those that run, in 65536ths, after one of this weight, 1 to 10000, ran for so many nanoseconds on one of so many
-/// CPUs.
-pub fn mean_weight(mean: u32, weight: u32, ran_ns: u64, nr_cpus: u32) -> u32 {
-    ffi::tw_native_mean_weight(mean, weight, ran_ns, nr_cpus)
+/// What counts of a task of this weight that ran for so many nanoseconds towards the mean of those that run.
+pub fn weighed_ns(weight: u32, ran_ns: u64) -> u64 {
+    ffi::tw_native_weighed_ns(weight, ran_ns)
+}
+
+/// The mean weight of those that run, in 65536ths, so much before, after they ran for `ran_ns` in sum in the last `in_ns` and weighed
+/// so much ([`weighed_ns`]).
+pub fn mean_weight(before: u32, ran_ns: u64, weighed_ns: u64, in_ns: u64) -> u32 {
+    ffi::tw_native_mean_weight(before, ran_ns, weighed_ns, in_ns)
+}
+
+/// Whether a task that weighs so much among those that run ([`weight_among`]) is light beside them.
+pub fn is_light(weight: u32) -> bool {
+    ffi::tw_native_is_light(weight) != 0
 }
 
 /// What a task of this weight weighs among such that weigh so much on the mean, in 65536ths: 1 to 10000; 100 for nice 0, 50 for one lighter than that among

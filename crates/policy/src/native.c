@@ -318,10 +318,10 @@ u64 tw_native_vtime_bound(u64 vtime, const struct tw_run *run, u64 now, u32 clas
 	return tw_vtime_bound(vtime, run, now, class, woke, tun);
 }
 
-u64 tw_native_clock(u64 now, const struct tw_task *running, u32 weight, u32 others_wait,
+u64 tw_native_clock(u64 now, const struct tw_task *running, u32 weight, u64 light_ago_ns, u32 others_wait,
 		    const struct tw_tunables *tun)
 {
-	return tw_clock(now, running, weight, others_wait, tun);
+	return tw_clock(now, running, weight, light_ago_ns, others_wait, tun);
 }
 
 u64 tw_native_step_of_bound(u32 class, u64 step_ns, const struct tw_tunables *tun)
@@ -334,9 +334,19 @@ u32 tw_native_is_beside_others(const struct tw_task *running, u32 others_wait)
 	return tw_is_beside_others(running, others_wait);
 }
 
-u32 tw_native_mean_weight(u32 mean, u32 weight, u64 ran_ns, u32 nr_cpus)
+u64 tw_native_weighed_ns(u32 weight, u64 ran_ns)
 {
-	return tw_mean_weight(mean, weight, ran_ns, nr_cpus);
+	return tw_weighed_ns(weight, ran_ns);
+}
+
+u32 tw_native_mean_weight(u32 before, u64 ran_ns, u64 weighed_ns, u64 in_ns)
+{
+	return tw_mean_weight(before, ran_ns, weighed_ns, in_ns);
+}
+
+u32 tw_native_is_light(u32 weight)
+{
+	return tw_is_light(weight);
 }
 
 u32 tw_native_weight_among(u32 weight, u32 mean)

@@ -787,7 +787,7 @@ fn who_is_ahead_of_nobody_moves_the_clock() {
         for _ in 0..20 {
             for vtime in &mut vtimes {
                 let picked = task_among(nr_waiting, Class::Serial, *vtime);
-                now = t.clock(now, &picked, 100, others_wait == 1);
+                now = t.clock(now, &picked, 100, 0, others_wait == 1);
                 *vtime = t.vtime_advance(*vtime, &run, now, Class::Serial);
             }
         }
@@ -894,6 +894,7 @@ fn who_has_a_cpu_for_itself_does_not_move_the_others_clock() {
             100,
             &task_among(nr_waiting, Class::Parallel, vtime),
             100,
+            0,
             others_wait,
         )
     };
@@ -901,11 +902,11 @@ fn who_has_a_cpu_for_itself_does_not_move_the_others_clock() {
     assert_eq!(clock(101, 0, false), 101, "nobody waits anywhere");
     assert_eq!(clock(101, 0, true), 100);
     assert_eq!(clock(99, 1, true), 100, "never back");
-    let senior = |vtime| tunables().clock(100, &task_among(1, Class::Senior, vtime), 100, true);
+    let senior = |vtime| tunables().clock(100, &task_among(1, Class::Senior, vtime), 100, 0, true);
     let (_, boost) = boosts(1);
     assert_eq!(senior(100 + boost), 100, "its boost is no progress");
     assert_eq!(senior(101 + boost), 101);
-    let wrapped = tunables().clock(u64::MAX, &task_among(1, Class::Parallel, 1), 100, true);
+    let wrapped = tunables().clock(u64::MAX, &task_among(1, Class::Parallel, 1), 100, 0, true);
     assert_eq!(wrapped, 1, "where vtimes wrap");
 }
 
@@ -1329,10 +1330,10 @@ proptest! {
     /// Whoever runs moves on: a task at the end of its bounds moves the clock, and so comes to be overtaken, whatever it
     /// weighs and however many wait.
     #[test]
-    fn nobody_runs_in_place(now: u64, c in 0usize..4, weight in 25u32..=10_000, nr_waiting in 1u32..100_000) {
+    fn nobody_runs_in_place(now: u64, c in 0usize..4, weight in 1u32..=10_000, nr_waiting in 1u32..100_000) {
         let run = Run { weight, nr_waiting, ..ALONE };
         let vtime = tunables().vtime_bound(now.wrapping_add(1 << 40), &run, now, CLASSES[c], false);
-        let moved = tunables().clock(now, &task_among(nr_waiting, CLASSES[c], vtime), weight, true);
+        let moved = tunables().clock(now, &task_among(nr_waiting, CLASSES[c], vtime), weight, 1, true);
         prop_assert!((moved.wrapping_sub(now) as i64) > 0);
     }
 

@@ -5,7 +5,7 @@ use threadwise_machine::Machine;
 use threadwise_policy::Tunables;
 use threadwise_simulator::check::Checker;
 use threadwise_simulator::schedulers::Known;
-use threadwise_simulator::{Costs, Ns, Synthetic, World};
+use threadwise_simulator::{Costs, Ns, Program, Step, Synthetic, World};
 use threadwise_workload::synthetic::Wait;
 
 const MS: Ns = 1_000_000;
@@ -143,4 +143,63 @@ fn nobody_waits_for_long_whatever_the_others_weigh() {
     for phase_units in [1_000, 2_000, 3_000, 4_000, 6_000] {
         assert_eq!(bound_beside_heavy_ones(1, phase_units, 1_400 * MS), Ok(()));
     }
+}
+
+/// Who computes for so long and sleeps for as long as it takes to do so for so many parts of a hundred.
+struct Daemon {
+    computes: Ns,
+    part: u64,
+    is_awake: bool,
+}
+
+impl Program for Daemon {
+    fn nr_threads(&self) -> usize {
+        1
+    }
+
+    fn next(&mut self, _thread: usize, _now: Ns) -> Step {
+        self.is_awake = !self.is_awake;
+        match self.is_awake {
+            true => Step::Compute(self.computes),
+            false => Step::Sleep(self.computes * (100 - self.part) / self.part),
+        }
+    }
+}
+
+/// Whether no ready task waits for longer of some that never sleep, all of this weight, beside one that mostly does.
+fn light_wait(nr_light: usize, light: u32, (part, weight): (u64, u32), wait_bound: Ns) -> Result<(), String> {
+    let machine = Machine::load("smp-8").expect("a machine");
+    let mut world = Known::Threadwise.world(&machine, Costs::of_lab(1000), Tunables::default());
+    let daemon = Daemon {
+        computes: MS / 2,
+        part,
+        is_awake: false,
+    };
+    world.start(Box::new(daemon), weight, Some(3));
+    for seed in 0..nr_light as u64 {
+        let ratio = "1:inf".parse().expect("a ratio");
+        let program = Synthetic::new(ratio, 3_000, 1_000, 1, Wait::Passive, seed);
+        world.start(Box::new(program), light, Some(3));
+    }
+    holds_until(5_000 * MS, world, wait_bound)
+}
+
+/// One that runs for a hundredth makes all others light, so that the clock of vtimes follows them only as time goes on: they take turns
+/// all the same. While it did not follow them at all they waited for each other for half a second.
+#[test]
+fn light_tasks_take_turns_beside_few_that_are_heavier() {
+    for beside in [(1, 100), (3, 100), (10, 100), (1, 8_871), (3, 3_000)] {
+        for (nr, light) in [(2, 1), (2, 11), (9, 1)] {
+            let bound = 25 * MS * nr as u64;
+            assert_eq!(
+                light_wait(nr, light, beside, bound),
+                Ok(()),
+                "{nr} of weight {light} beside {beside:?}"
+            );
+        }
+    }
+    assert!(
+        light_wait(2, 1, (3, 100), MS).is_err(),
+        "a turn takes longer than that"
+    );
 }

@@ -273,7 +273,7 @@ __noinline int release_held(s32 slot)
 		if (!tctx)
 			continue;
 		look_at_charged(p, tctx, nr_waiting_at(cpu), now, &task);
-		task.step_ns = step_of(p, task.class, group_of(p->tgid), now);
+		task.step_ns = step_of(task.class, group_of(p->tgid), now);
 		task.waits_us = 0;
 		key = key_of(&task);
 		mark_queued(cpu);

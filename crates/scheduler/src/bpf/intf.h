@@ -147,7 +147,8 @@ enum tw_decision_kind {
 	TW_DECISION_ELSEWHERE,
 	/* tw_goes_unboosted: threads, how long ago a bound parallel task was ready. */
 	TW_DECISION_UNBOOSTED,
-	/* tw_clock: now, the running task, its weight, whether others wait. */
+	/* tw_clock: now, the running task, its weight, when it last followed a light one, whether others
+	   wait. */
 	TW_DECISION_CLOCK,
 	/* tw_step: class, age of the phase, what a look takes. */
 	TW_DECISION_STEP,
@@ -155,7 +156,7 @@ enum tw_decision_kind {
 	TW_DECISION_SURELY_STAYS,
 	/* tw_is_used_up: the running task, the waiting one, the two of tw_ages. */
 	TW_DECISION_USED_UP,
-	/* tw_mean_weight: the mean, the weight of a task, how long it ran, CPUs. */
+	/* tw_mean_weight: the mean before, how long tasks ran, what they weighed, in how long. */
 	TW_DECISION_MEAN_WEIGHT,
 	/* tw_weight_among: the weight, the mean. */
 	TW_DECISION_WEIGHT_AMONG,

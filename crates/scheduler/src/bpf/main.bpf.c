@@ -163,8 +163,8 @@ enum victim {
 __noinline u32 look_at_victim(s32 cpu, struct task_struct *p __arg_trusted,
 			      const struct tw_task *task __arg_nonnull, bool wakes, u64 now)
 {
-	bool only_here = false;
 	struct tw_task there;
+	u32 only_here = 0;
 
 	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !may_take(cpu, p, task, wakes, now) ||
 	    !look_at_running(cpu, now, &there, &only_here))
@@ -385,6 +385,8 @@ static __always_inline s32 queue_before(struct task_struct *prev, struct tw_task
 		from = other;
 	}
 	if (mine || theirs) {
+		if (first_tgid == prev->tgid && prev->nr_cpus_allowed == 1)
+			task->step_ns = tw_step_of_bound(task->class, task->step_ns, tun());
 		*due_ns = due_in(task, &first);
 		if (!*due_ns) {
 			/* For others it would be a call in vain. */

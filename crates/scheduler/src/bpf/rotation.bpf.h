@@ -37,6 +37,8 @@ static struct {
 	/* The task at which it looks, and whether that may run only on its queue's CPU. */
 	struct tw_task task;
 	bool bound;
+	/* And its program. */
+	u32 tgid;
 	/* The foremost of those that may run elsewhere, as far as it looked, and its queue, or -1. */
 	struct tw_task first;
 	s32 queue;
@@ -70,18 +72,21 @@ enum due {
 __noinline int look_whether_due(s32 cpu)
 {
 	struct tw_task task, waiting = rotation_state.task;
-	bool found, bound;
+	u32 bound_tgid;
+	bool found;
 	u64 in_ns;
 
 	bpf_rcu_read_lock();
-	found = look_at_running(cpu, rotation_state.now, &task, &bound);
+	found = look_at_running(cpu, rotation_state.now, &task, &bound_tgid);
 	bpf_rcu_read_unlock();
 	if (!found)
 		return TW_DUE_NOT;
 	if (!rotation_state.bound && is_across(cpu, rotation_state.queue))
 		waiting.vtime = tw_vtime_across(waiting.vtime, tun());
+	if (rotation_state.bound && bound_tgid == rotation_state.tgid)
+		task.step_ns = tw_step_of_bound(task.class, task.step_ns, tun());
 	in_ns = due_in(&task, &waiting);
-	if (in_ns && makes_room(&task, bound, rotation_state.bound))
+	if (in_ns && makes_room(&task, bound_tgid, rotation_state.bound))
 		in_ns = 0;
 	if (!in_ns && !rotation_state.kicks)
 		return TW_DUE_NOT;
@@ -237,6 +242,7 @@ static bool look_at_first(s32 queue)
 	tasks_wait = true;
 	rotation_state.task = task;
 	rotation_state.bound = first->nr_cpus_allowed == 1;
+	rotation_state.tgid = first->tgid;
 	/* A CPU may have gone idle just as this was queued. */
 	if (!kick_idle_for(first, rotation_state.now) &&
 	    !(has_caches && kick_idle_behind_first(queue, rotation_state.now)))

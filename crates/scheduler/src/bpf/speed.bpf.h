@@ -122,14 +122,15 @@ u64 slower_kept_at;
 __noinline bool look_at_slower(s32 cpu, s32 fast, struct tw_task *task __arg_nonnull, u32 *tgid __arg_nonnull)
 {
 	struct task_struct *running;
-	bool found, bound;
+	u32 bound_tgid;
+	bool found;
 
 	if (!tw_is_faster(capacity_of(fast), capacity_of(cpu)))
 		return false;
 	bpf_rcu_read_lock();
 	running = running_on(cpu);
 	found = running && bpf_cpumask_test_cpu(fast, running->cpus_ptr) &&
-		look_at_running(cpu, scx_bpf_now(), task, &bound);
+		look_at_running(cpu, scx_bpf_now(), task, &bound_tgid);
 	*tgid = running ? running->tgid : 0;
 	bpf_rcu_read_unlock();
 	return found && (!has_smt || tw_is_faster(worth_of(task->class, fast), worth_of(task->class, cpu)));

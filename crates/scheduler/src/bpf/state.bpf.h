@@ -138,6 +138,9 @@ struct cpu_ctx {
 	u64 no_core_at;
 	/* For how long serial tasks were ready that were charged here (crowd.bpf.h). */
 	u64 serial_ns;
+	/* For how long tasks ran here that were beside others, and what they weighed (crowd.bpf.h). */
+	u64 beside_ns;
+	u64 weighed_ns;
 	/* When a parallel task was last seen ready that may run here only, or 0. */
 	u64 bound_parallel_at;
 	u64 stats[TW_NR_STATS];
@@ -151,7 +154,10 @@ struct cpu_ctx cpu_ctxs[TW_MAX_CPUS];
  */
 u64 vtime_now;
 
-/* What tasks that run beside others weigh on the mean, in 65536ths (policy/weight.h). As racy. */
+/* When it last followed a light task. As racy. */
+u64 light_at;
+
+/* What tasks that run beside others weigh on the mean, in 65536ths (crowd.bpf.h). */
 u32 mean_weight = TW_WEIGHT_ONE << 16;
 
 /* Whether tasks wait anywhere, as far as is known (rotation.bpf.h). */
@@ -576,14 +582,11 @@ __noinline u32 step_after(u32 class, u64 age_ns)
 	return step_ns;
 }
 
-static u32 step_of(const struct task_struct *p, enum tw_class class, const struct tw_group *group, u64 now)
+static u32 step_of(enum tw_class class, const struct tw_group *group, u64 now)
 {
-	u64 step_ns;
-
 	if (!tw_steps_age(class))
 		return tw_step(class, 0, 0, tun());
-	step_ns = step_after(class, group ? tw_phase_age_ns(group, now) : 0);
-	return p->nr_cpus_allowed == 1 ? tw_step_of_bound(class, step_ns, tun()) : step_ns;
+	return step_after(class, group ? tw_phase_age_ns(group, now) : 0);
 }
 
 /* A step at the beginning of a phase. */
@@ -648,29 +651,31 @@ __noinline int look_at(struct task_struct *p __arg_trusted, const struct task_ct
 				tw_here_ns(since_ns(tw_read(&p->sched_info.last_arrival), look->now)) :
 				0;
 	task->waits_us = 0;
-	task->step_ns = step_of(p, task->class, group, look->now);
+	task->step_ns = step_of(task->class, group, look->now);
 	task->vtime = advance(vtime, &run, now, task->class);
 	starve(p, task);
 	return 0;
 }
 
 /* A task of this weight was found running that was picked as this, and ran for so long since. */
-static void move_clock(const struct tw_task *picked, u32 own_weight, u64 ran_ns)
+static void move_clock(struct cpu_ctx *cctx, const struct tw_task *picked, u32 own_weight, u64 ran_ns,
+		       u64 now)
 {
 	bool others_wait = tasks_wait;
-	u32 mean = mean_weight, weight = tw_weight_among(own_weight, mean), mean_after;
-	u64 now = vtime_now, moved = tw_clock(now, picked, weight, others_wait, tun());
+	u32 weight = tw_weight_among(own_weight, mean_weight);
+	u64 clock = vtime_now, light_ago_ns = tw_is_light(weight) ? since_ns(light_at, now) : 0;
+	u64 moved = tw_clock(clock, picked, weight, light_ago_ns, others_wait, tun());
 
-	record(TW_DECISION_WEIGHT_AMONG, weight, own_weight, mean);
-	record(TW_DECISION_CLOCK, moved, now, task_in(picked), weight, others_wait);
-	if (moved != now)
+	record(TW_DECISION_CLOCK, moved, clock, task_in(picked), weight, light_ago_ns, others_wait);
+	if (moved != clock) {
 		vtime_now = moved;
-	if (!tw_is_beside_others(picked, others_wait))
-		return;
-	mean_after = tw_mean_weight(mean, own_weight, ran_ns, nr_cpus);
-	record(TW_DECISION_MEAN_WEIGHT, mean_after, mean, own_weight, ran_ns, nr_cpus);
-	if (mean_after != mean)
-		mean_weight = mean_after;
+		if (light_ago_ns)
+			light_at = now;
+	}
+	if (cctx && tw_is_beside_others(picked, others_wait)) {
+		cctx->beside_ns += ran_ns;
+		cctx->weighed_ns += tw_weighed_ns(own_weight, ran_ns);
+	}
 }
 
 static u64 key_of(const struct tw_task *task)
@@ -863,7 +868,7 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
 	picked.nr_waiting = task->nr_waiting;
 	picked.boost_left = task->boost_left;
 	ran_ns = p->se.sum_exec_runtime - tctx->charged_ns;
-	move_clock(&picked, own_weight_of(p, &tctx->in), ran_ns);
+	move_clock(cctx, &picked, own_weight_of(p, &tctx->in), ran_ns, now);
 	if (ran_ns)
 		tctx->waits_since = now;
 	waited_ns = group ? tell_loss(p, tctx, group, task->class, ran_ns) : 0;
@@ -895,7 +900,7 @@ __noinline bool look_at_waiting(struct task_struct *p __arg_trusted, u32 nr_wait
 	if (!group || !tctx)
 		return false;
 	look_at_charged(p, tctx, nr_waiting, now, task);
-	task->step_ns = step_of(p, task->class, group, now);
+	task->step_ns = step_of(task->class, group, now);
 	/* 0 if another CPU has just taken it. */
 	queued_ns = tw_read(&p->sched_info.last_queued);
 	tell_waiting(p, tctx, group, queued_ns ? since_ns(queued_ns, now) : 0);
@@ -944,10 +949,10 @@ static u64 interrupted_ns(s32 cpu)
 }
 
 /*
- * The position of what runs on a CPU, with what it ran since the kernel last accounted for it, and whether it
- * may run only there.
+ * The position of what runs on a CPU, with what it ran since the kernel last accounted for it; and its
+ * program if it may run only there, or 0.
  */
-static bool look_at_running(s32 cpu, u64 now, struct tw_task *task, bool *bound)
+static bool look_at_running(s32 cpu, u64 now, struct tw_task *task, u32 *bound_tgid)
 {
 	struct task_struct *p = running_on(cpu);
 	struct task_ctx *tctx = p ? bpf_task_storage_get(&task_ctxs, p, 0, 0) : NULL;
@@ -958,7 +963,7 @@ static bool look_at_running(s32 cpu, u64 now, struct tw_task *task, bool *bound)
 	/* exec_start is another CPU's clock, without what its interrupts took. */
 	look.ahead_ns = since_ns(p->se.exec_start, now - interrupted_ns(cpu));
 	look_at(p, tctx, &look, task);
-	*bound = p->nr_cpus_allowed == 1;
+	*bound_tgid = p->nr_cpus_allowed == 1 ? p->tgid : 0;
 	return true;
 }
 

@@ -71,7 +71,7 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
         "tw_vtime_elsewhere" => vtime_elsewhere(&task(0), &task(7)),
         "tw_makes_room" => u64::from(makes_room(&task(0), input[7] != 0, input[8] != 0)),
         "tw_goes_unboosted" => u64::from(tunables.goes_unboosted(input[0] as u32, input[1])),
-        "tw_clock" => tunables.clock(input[0], &task(1), input[8] as u32, input[9] != 0),
+        "tw_clock" => tunables.clock(input[0], &task(1), input[8] as u32, input[9], input[10] != 0),
         "tw_step" => tunables.step(Class::try_from(input[0]).unwrap(), input[1], input[2]),
         "tw_is_used_up" => {
             let ages = Ages {
@@ -81,10 +81,7 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
             u64::from(tunables.is_used_up(&task(0), &task(7), &ages))
         }
         "tw_surely_stays" => u64::from(tunables.surely_stays(&task(0), &task(7))),
-        "tw_mean_weight" => {
-            let [mean, weight, nr_cpus] = [0, 1, 3].map(|at| input[at] as u32);
-            u64::from(mean_weight(mean, weight, input[2], nr_cpus))
-        }
+        "tw_mean_weight" => u64::from(mean_weight(input[0] as u32, input[1], input[2], input[3])),
         "tw_weight_among" => u64::from(weight_among(input[0] as u32, input[1] as u32)),
         other => panic!("{other} is no function of the policy"),
     }
@@ -163,7 +160,10 @@ fn the_kernel_and_the_native_build_decide_alike() {
         left.len() > 1 && left.contains(&u64::from(BOOST_WHOLE)),
         "{left:?}"
     );
-    assert!(scaled, "programs of nice 18 and 19 are light only beside others");
+    assert!(
+        scaled,
+        "while all programs are of nice 18 and 19 their weights are scaled"
+    );
     // A build that decides otherwise would be noticed.
     let other = Tunables {
         rotate_ns: tunables.rotate_ns + 1,

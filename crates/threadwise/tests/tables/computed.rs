@@ -72,6 +72,30 @@ pub fn throughput() -> String {
     .concat()
 }
 
+/// What boosts gain over phases unknown, beside who knows how long phases last and the most that there is; and fairness.
+pub fn known_phases() -> String {
+    let all = [(2, 1), (2, 2), (3, 1), (3, 2)].map(|(nr, asymmetry)| (nr, asymmetry, means(nr, asymmetry)));
+    let policies = ["serial-boost", "seniority", "clairvoyant"];
+    let rows = all.iter().map(|(nr, asymmetry, means)| {
+        let gains: String = policies
+            .map(|policy| format!(" {:+.2} % |", of_policy(means, policy, "gain")))
+            .concat();
+        let most = 100.0 * means["most"]["gain"].as_f64().unwrap();
+        format!("| {nr} programs, a = {asymmetry} |{gains} {most:+.2} % |\n")
+    });
+    let fairness: String = policies
+        .map(|policy| {
+            let of = |(_, _, means): &(_, _, Value)| of_policy(means, policy, "fairness") / 100.0;
+            format!(" {:.3}, {:.3} |", of(&all[0]), of(&all[1]))
+        })
+        .concat();
+    format!(
+        "| [computed] | serial boost | both boosts (seniority) | clairvoyant | at most |\n|---|---|---|---|---|\n\
+         {}| fairness of 2 programs, a = 1, 2 |{fairness} |\n",
+        rows.collect::<String>()
+    )
+}
+
 /// Losses of assignments on a computed UltraSPARC T2, in percent of the best.
 pub fn assignments(options: &str) -> String {
     let row = |program: &str| {

@@ -4,8 +4,10 @@
 
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
+mod beside;
 mod caches;
 mod computed;
+mod costs;
 mod musts;
 mod pairs;
 mod programs;
@@ -53,6 +55,23 @@ fn measured(name: &str) -> Value {
 fn together(result: &Value) -> impl Iterator<Item = &Value> {
     let runs = result["runs"].as_array().unwrap().iter();
     runs.filter(|run| run["run"].as_array().unwrap().len() > 1)
+}
+
+/// What valid samples say of something, those that say it, round by round; a round that was interrupted was taken again in the last
+/// of its boots.
+fn of_samples(result: &Value, of: impl Fn(&Value) -> Option<f64>) -> Vec<f64> {
+    let samples = result["measurement"]["samples"].as_array().unwrap().iter();
+    let boot_of = |round: &Value| {
+        let same = samples.clone().filter(|sample| sample["round"] == *round);
+        same.map(|sample| sample["boot"].as_u64().unwrap()).max()
+    };
+    let mut said: Vec<(u64, f64)> = samples
+        .clone()
+        .filter(|sample| sample["void"] == false && sample["boot"].as_u64() == boot_of(&sample["round"]))
+        .filter_map(|sample| Some((sample["round"].as_u64().unwrap(), of(sample)?)))
+        .collect();
+    said.sort_by_key(|&(round, _)| round);
+    said.into_iter().map(|(_, value)| value).collect()
 }
 
 /// Of each run of several programs, what its scheduler of that number has: its mean, if it has one.
@@ -194,6 +213,64 @@ fn gains(result: &Value) -> String {
     )
 }
 
+/// The same of runs of several programs, with fairness under each scheduler.
+fn gains_and_fairness(result: &Value) -> String {
+    let fairness = |of: &Value| of["fairness"]["mean"].as_f64().map(|mean| format!("{mean:.3}"));
+    let rows: String = result["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| {
+            let of_all = run["schedulers"].as_array().unwrap().iter();
+            let fairness: Option<Vec<String>> = of_all.map(fairness).collect();
+            let fairness = fairness.unwrap_or_default().join(", ");
+            format!(
+                "| {} | {:.1} | {fairness} |{}\n",
+                programs_of(run),
+                done_first(run) / 1000.0,
+                gain_cells(run)
+            )
+        })
+        .collect();
+    let first = result["runs"][0]["schedulers"][0]["scheduler"].as_str().unwrap();
+    let columns = format!("| programs | {first}: 1000 units/s | fairness, one after the other |");
+    table(&columns, result, 1.., &rows)
+}
+
+/// Of each run, what the first of its programs and the others on the mean do of what they do alone, under each scheduler.
+fn speedups(result: &Value) -> String {
+    let of_scheduler = |of: &Value| {
+        let speedups = of["speedups"].as_array().unwrap().iter();
+        let mut speedups = speedups.map(|speedup| speedup["mean"].as_f64().unwrap());
+        let first = speedups.next().unwrap();
+        format!(" {first:.3}, {:.3} |", of_all(&speedups.collect::<Vec<_>>()))
+    };
+    let rows: String = together(result)
+        .map(|run| {
+            let programs = run["run"].as_array().unwrap();
+            let others = match programs.len() {
+                2 => programs[1].as_str().unwrap().to_owned(),
+                nr => (nr - 1).to_string(),
+            };
+            let cells: String = run["schedulers"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(of_scheduler)
+                .collect();
+            let first = programs[0].as_str().unwrap();
+            format!("| {first} beside {others} |{cells}{}\n", gain_cells(run))
+        })
+        .collect();
+    let names = name_cells(result, 0..).replace(" |", ": speedups |");
+    let gains = name_cells(result, 1..).replace(" |", ": gain |");
+    let head = format!("| programs |{names}{gains}");
+    format!(
+        "{head}\n|{}\n{rows}",
+        "---|".repeat(head.matches('|').count() - 1)
+    )
+}
+
 /// The page that has a table of this name, and what stands before the table, is the table and stands behind it.
 fn page_of(name: &str) -> (PathBuf, [String; 3]) {
     let mark = format!("<!-- table {name} -->\n\n");
@@ -328,6 +405,25 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
             gains(&measured("lab-packages-accelerated")),
         ),
         ("pairing", gains(&kept("pairing", ""))),
+        ("known-phases", computed::known_phases()),
+        ("crowd", speedups(&kept("crowd", ""))),
+        ("bound", speedups(&kept("bound", ""))),
+        ("two-caches", gains(&kept("two-caches", ""))),
+        ("nice", speedups(&kept("nice", ""))),
+        ("lab-nice", speedups(&measured("lab-nice"))),
+        ("lab-switches", costs::switches(&measured("lab-switches"))),
+        (
+            "lab-switches-fast",
+            costs::messages(&measured("lab-switches-fast")),
+        ),
+        ("lab-growth", costs::growth(&measured("lab-growth"))),
+        ("lab-smt", gains(&measured("lab-smt"))),
+        (
+            "lab-three-kinds",
+            gains_and_fairness(&measured("lab-three-kinds")),
+        ),
+        ("drift", beside::lab_and_simulated(&beside::machines())),
+        ("shared-beside", beside::lab_and_simulated(&beside::shared())),
         ("alternation", gains(&kept("alternation", ""))),
         ("mechanisms", programs::mechanisms(&kept("mechanisms", ""))),
         (

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! How many serial tasks are ready, and what they leave of boosts (`crowd.bpf.h`).
+//! How many serial tasks are ready, and what they leave of boosts; and what those weigh that run beside others (`crowd.bpf.h`).
 
-use threadwise_policy::{BOOST_WHOLE, CROWD_PERIOD_NS, Class, boost_left, serial_ready, serial_ready_ns};
+use threadwise_policy::{
+    BOOST_WHOLE, CROWD_PERIOD_NS, Class, MEAN_WEIGHT_ONE, boost_left, mean_weight, serial_ready,
+    serial_ready_ns, weighed_ns,
+};
 
 use crate::Ns;
 use crate::kernel::Kernel;
@@ -15,6 +18,11 @@ pub(super) struct Crowd {
     /// In 256ths.
     nr_ready: u32,
     boost_left: u32,
+    /// For how long those beside others ran since they were weighed, and what they weighed.
+    beside_ns: Ns,
+    weighed_ns: u64,
+    /// On the mean, in 65536ths.
+    mean_weight: u32,
 }
 
 impl Crowd {
@@ -25,12 +33,26 @@ impl Crowd {
             counted_ns: 0,
             nr_ready: 0,
             boost_left: BOOST_WHOLE,
+            beside_ns: 0,
+            weighed_ns: 0,
+            mean_weight: MEAN_WEIGHT_ONE,
         }
     }
 
     /// What is left of boosts.
     pub(super) fn boost_left(&self) -> u32 {
         self.boost_left
+    }
+
+    /// What tasks that run beside others weigh on the mean, in 65536ths.
+    pub(super) fn mean_weight(&self) -> u32 {
+        self.mean_weight
+    }
+
+    /// A task of this weight that is beside others is charged.
+    pub(super) fn weigh(&mut self, weight: u32, ran_ns: Ns) {
+        self.beside_ns += ran_ns;
+        self.weighed_ns += weighed_ns(weight, ran_ns);
     }
 
     /// A task is charged.
@@ -46,6 +68,8 @@ impl Crowd {
         if in_ns < CROWD_PERIOD_NS {
             return;
         }
+        self.mean_weight = mean_weight(self.mean_weight, self.beside_ns, self.weighed_ns, in_ns);
+        (self.beside_ns, self.weighed_ns) = (0, 0);
         self.nr_ready = serial_ready(self.nr_ready, self.ready_ns - self.counted_ns, in_ns);
         self.counted_at = kernel.now;
         self.counted_ns = self.ready_ns;

@@ -17,10 +17,10 @@ mod spread;
 use std::cell::Cell;
 
 use threadwise_policy::{
-    Ages, AlternateBy, CAPACITY_ONE, Class, Group, Look, MEAN_WEIGHT_ONE, Mode, Need, ORDER_NS, Origin,
-    PairingBy, Rest, Run, Seat, Task, Tunables, Waiting, fastest_first, here_ns, is_beside_others,
-    is_counted, leaves_cache, longer_look, look_takes, loss_of_speed, makes_room, may_preempt, mean_weight,
-    phase_began, phase_ended, victim_scan, vtime_elsewhere, waits_us, weight_among,
+    Ages, AlternateBy, CAPACITY_ONE, Class, Group, Look, Mode, Need, ORDER_NS, Origin, PairingBy, Rest, Run,
+    Seat, Task, Tunables, Waiting, fastest_first, here_ns, is_beside_others, is_counted, is_light,
+    leaves_cache, longer_look, look_takes, loss_of_speed, makes_room, may_preempt, phase_began, phase_ended,
+    victim_scan, vtime_elsewhere, waits_us, weight_among,
 };
 
 use self::alternation::Alternating;
@@ -130,8 +130,8 @@ pub struct Threadwise {
     exchanged_at: Option<Ns>,
     alternating: Alternating,
     vtime_now: u64,
-    /// What those that run beside others weigh on the mean, in 65536ths.
-    mean_weight: u32,
+    /// When the clock last followed a light task.
+    light_at: Ns,
     tasks_wait: bool,
     senior: Option<usize>,
     /// What it had lost when it became senior, or the last one.
@@ -194,7 +194,7 @@ impl Threadwise {
             exchanged_at: None,
             alternating: Alternating::new(kernel),
             vtime_now: 0,
-            mean_weight: MEAN_WEIGHT_ONE,
+            light_at: 0,
             tasks_wait: false,
             senior: None,
             senior_lost: 0,
@@ -286,7 +286,7 @@ impl Threadwise {
 
     /// What a task weighs among those that run.
     fn weight_of(&self, kernel: &Kernel, task: TaskIndex) -> u32 {
-        weight_among(kernel.tasks[task].weight, self.mean_weight)
+        weight_among(kernel.tasks[task].weight, self.crowd.mean_weight())
     }
 
     /// What a task is, and its vtime up to date.
@@ -332,6 +332,15 @@ impl Threadwise {
         }
     }
 
+    /// Threads of one program that share the only CPU that they may use rotate by turns.
+    fn lengthen_step(&self, kernel: &Kernel, (running, task): (TaskIndex, &mut Task), waiting: TaskIndex) {
+        let [running, waiting] = [running, waiting].map(|task| &kernel.tasks[task]);
+        if running.bound_to.is_some() && running.program == waiting.program {
+            let step_ns = u64::from(task.step_ns);
+            task.step_ns = self.tun.step_of_bound(task.class, step_ns) as u32;
+        }
+    }
+
     /// A step at the beginning of a phase.
     fn shortest_step(&self) -> Ns {
         self.tun.step(Class::Senior, 0, self.rotation.look_ns)
@@ -340,14 +349,7 @@ impl Threadwise {
     /// How far a task of this class may run ahead of one that waits before it yields.
     fn step(&self, kernel: &Kernel, task: TaskIndex, class: Class) -> u32 {
         let age_ns = self.groups[kernel.tasks[task].program].age_ns(kernel.now);
-        let step_ns = self.tun.step(class, age_ns, self.rotation.look_ns);
-        let is_bound = kernel.tasks[task].bound_to.is_some();
-        let step_ns = if is_bound {
-            self.tun.step_of_bound(class, step_ns)
-        } else {
-            step_ns
-        };
-        step_ns as u32
+        self.tun.step(class, age_ns, self.rotation.look_ns) as u32
     }
 
     /// A task that runs on or waits for this CPU, with its vtime as last charged.
@@ -448,11 +450,21 @@ impl Threadwise {
             ..found
         };
         let weight = self.weight_of(kernel, task);
-        let moved = self.tun.clock(self.vtime_now, &picked, weight, self.tasks_wait);
+        let light_ago_ns = if is_light(weight) {
+            kernel.now - self.light_at
+        } else {
+            0
+        };
+        let moved = self
+            .tun
+            .clock(self.vtime_now, &picked, weight, light_ago_ns, self.tasks_wait);
         assert!(
             moved.wrapping_sub(self.vtime_now) < 1 << 63,
             "the clock never goes back"
         );
+        if moved != self.vtime_now && light_ago_ns > 0 {
+            self.light_at = kernel.now;
+        }
         self.vtime_now = moved;
         let waited_ns = kernel.tasks[task].waited - self.tasks[task].waited_ns;
         let group = &self.groups[kernel.tasks[task].program];
@@ -464,8 +476,7 @@ impl Threadwise {
             group.lose(loss_of_speed(found.class, ran_ns, capacity, weight));
         }
         if is_beside_others(&picked, self.tasks_wait) {
-            let (weight, nr_cpus) = (kernel.tasks[task].weight, kernel.cpus.len() as u32);
-            self.mean_weight = mean_weight(self.mean_weight, weight, ran_ns, nr_cpus);
+            self.crowd.weigh(kernel.tasks[task].weight, ran_ns);
         }
         let context = &mut self.tasks[task];
         context.waited_ns = kernel.tasks[task].waited;
@@ -765,6 +776,11 @@ impl Threadwise {
             .zip(their_first)
             .is_some_and(|((_, mine), (_, theirs))| self.tun.goes_first(&theirs, &mine));
         let first = my_first.filter(|_| !theirs_goes_first).or(their_first);
+        if let Some((from, _)) = first
+            && let Some(waiting) = self.first_of(kernel, from)
+        {
+            self.lengthen_step(kernel, (prev, task), waiting);
+        }
         let due_in = first.map(|(from, first)| (from, self.tun.due_in(task, &first)));
         if let Some((from, 0)) = due_in {
             if let Some((at, first)) = first {

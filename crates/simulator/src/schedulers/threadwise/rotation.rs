@@ -79,7 +79,10 @@ impl Threadwise {
     ) -> Option<Due> {
         let running = kernel.cpus[cpu].running?;
         let ahead_ns = kernel.now - kernel.tasks[running].exec_start;
-        let task = self.look_at(kernel, running, ahead_ns, false);
+        let mut task = self.look_at(kernel, running, ahead_ns, false);
+        if is_bound && let Some(first) = self.first_of(kernel, queue) {
+            self.lengthen_step(kernel, (running, &mut task), first);
+        }
         let waiting = self.seen_from(kernel, cpu, waiting, queue);
         let in_ns = match self.tun.due_in(&task, &waiting) {
             _ if makes_room(&task, kernel.tasks[running].bound_to.is_some(), is_bound) => 0,

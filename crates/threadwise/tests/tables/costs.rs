@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What wake-ups, switches and messages cost in instructions, of runs of two lengths.
+
+use serde_json::Value;
+
+use super::{more, name_cells, of_all, of_samples, table};
+
+/// What is counted: its name, the programs of two lengths, and how many more of it the longer one has.
+type Counted = (&'static str, &'static str, &'static str, f64);
+
+const SWITCHES: [Counted; 3] = [
+    ("a wake-up of pipe, two CPUs", "pipe 4000", "pipe 12000", 16_000.0),
+    ("both on one CPU", "one CPU 2000", "one CPU 6000", 8_000.0),
+    (
+        "a message among 40 threads",
+        "messages 20",
+        "messages 60",
+        16_000.0,
+    ),
+];
+
+const GROWTH: [Counted; 4] = [
+    ("a wake-up of pipe", "pipe 1000", "pipe 4000", 6_000.0),
+    (
+        "a message among 10 threads",
+        "10 tasks, 100",
+        "10 tasks, 400",
+        7_500.0,
+    ),
+    ("a message among 400", "400 tasks, 2", "400 tasks, 6", 16_000.0),
+    (
+        "a message among 10,000",
+        "10000 tasks, 1",
+        "10000 tasks, 2",
+        100_000.0,
+    ),
+];
+
+/// In each round, instructions of one.
+fn of_one(result: &Value, scheduler: &Value, (_, short, long, nr): Counted) -> Vec<f64> {
+    let instructions = |program: &str| {
+        of_samples(result, |sample| {
+            let is_it = sample["run"][0] == program && sample["scheduler"] == *scheduler;
+            is_it.then(|| sample["instructions"].as_f64().unwrap())
+        })
+    };
+    let (short, long) = (instructions(short), instructions(long));
+    assert_eq!(short.len(), long.len());
+    let of_round = |(short, long): (&f64, &f64)| (long - short) / nr;
+    short.iter().zip(&long).map(of_round).collect()
+}
+
+/// With commas between thousands.
+fn grouped(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let (first, rest) = digits.split_at(digits.len().saturating_sub(3));
+    assert!(first.len() <= 3, "{digits} instructions of one");
+    match first {
+        "" => rest.to_owned(),
+        _ => format!("{first},{rest}"),
+    }
+}
+
+fn range(values: &[f64]) -> String {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!("{} to {}", grouped(least), grouped(most))
+}
+
+fn schedulers(result: &Value) -> Vec<&Value> {
+    let all = result["measurement"]["experiment"]["scheduler"]
+        .as_array()
+        .unwrap();
+    all.iter().map(|scheduler| &scheduler["name"]).collect()
+}
+
+/// A row for each scheduler: what each costs at least and at most, and on the mean over the first scheduler.
+pub fn switches(result: &Value) -> String {
+    by_scheduler(result, &SWITCHES)
+}
+
+/// The same of messages alone.
+pub fn messages(result: &Value) -> String {
+    by_scheduler(result, &SWITCHES[2..])
+}
+
+fn by_scheduler(result: &Value, all_counted: &[Counted]) -> String {
+    let all = schedulers(result);
+    let names = name_cells(result, 0..);
+    let names = names.split('|').map(str::trim).filter(|name| !name.is_empty());
+    let cell = |scheduler: &Value, counted: Counted| {
+        let [own, first] = [scheduler, all[0]].map(|of| of_one(result, of, counted));
+        let over = (scheduler != all[0]).then(|| format!(", {}", more(of_all(&own) / of_all(&first))));
+        format!(" {}{} |", range(&own), over.unwrap_or_default())
+    };
+    let rows: String = names
+        .zip(&all)
+        .map(|(name, scheduler)| {
+            let cells: String = all_counted
+                .iter()
+                .map(|counted| cell(scheduler, *counted))
+                .collect();
+            format!("| {name} |{cells}\n")
+        })
+        .collect();
+    let head: String = all_counted
+        .iter()
+        .map(|(name, ..)| format!(" {name} |"))
+        .collect();
+    format!(
+        "| scheduler |{head}\n|{}\n{rows}",
+        "---|".repeat(all_counted.len() + 1)
+    )
+}
+
+/// A row for each that is counted: what it costs under each scheduler, and over the first.
+pub fn growth(result: &Value) -> String {
+    let all = schedulers(result);
+    let rows: String = GROWTH
+        .iter()
+        .map(|counted| {
+            let first = of_all(&of_one(result, all[0], *counted));
+            let cell = |scheduler: &&Value| {
+                let own = of_one(result, scheduler, *counted);
+                let over = (*scheduler != all[0]).then(|| format!(", {}", more(of_all(&own) / first)));
+                format!(" {}{} |", range(&own), over.unwrap_or_default())
+            };
+            format!("| {} |{}\n", counted.0, all.iter().map(cell).collect::<String>())
+        })
+        .collect();
+    table("| instructions |", result, 0.., &rows)
+}
