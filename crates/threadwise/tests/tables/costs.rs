@@ -74,6 +74,13 @@ fn schedulers(result: &Value) -> Vec<&Value> {
     all.iter().map(|scheduler| &scheduler["name"]).collect()
 }
 
+/// How much more a scheduler needs than the first for what is counted: a wake-up, a switch or a message, by that order.
+pub fn over_first(result: &Value, nth: usize, scheduler: usize) -> f64 {
+    let all = schedulers(result);
+    let [own, first] = [scheduler, 0].map(|of| of_all(&of_one(result, all[of], SWITCHES[nth])));
+    own / first
+}
+
 /// A row for each scheduler: what each costs at least and at most, and on the mean over the first scheduler.
 pub fn switches(result: &Value) -> String {
     by_scheduler(result, &SWITCHES)

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{REPOSITORY, gain_of, least, means, measured, more, of_all};
+use super::{REPOSITORY, costs, gain_of, least, means, measured, more, of_all};
 
 /// A ratio as what it is more than one, without its sign of percent.
 fn plain(ratio: f64) -> String {
@@ -49,7 +49,37 @@ fn the_summary_says_what_kept_runs_say() {
     };
     let [apart, accelerated] = [&packages, &measured("lab-packages-accelerated")].map(apart);
     let fairness = |result: &Value, scheduler| of_all(&means(result, scheduler, "fairness"));
+    let [switches, fast] = ["switches", "switches-fast"].map(|of| measured(&format!("lab-{of}")));
+    let leanest = (2..6).map(|other| costs::over_first(&switches, 1, other));
+    let nice = measured("lab-nice");
+    let of_nice = |pair: usize| -> Vec<f64> {
+        let gains = (1..6).map(|scheduler| means(&nice, scheduler, "over_baseline")[pair]);
+        gains.collect()
+    };
+    let beside_nice_19 = |pair: usize| {
+        let gains = of_nice(pair);
+        let others = &gains[1..];
+        let best = others.iter().copied().fold(0.0, f64::max);
+        [more(gains[0]), plain(least(others)), plain(best)]
+    };
+    let [[heavy, heavy_least, heavy_best], [like, like_least, like_best]] = [0, 1].map(beside_nice_19);
     let said = [
+        format!(
+            "a wake-up onto an idle CPU {}; a switch between two tasks of one CPU **{}, missed**, under the leanest of the others {};",
+            more(costs::over_first(&switches, 0, 1)),
+            more(costs::over_first(&switches, 1, 1)),
+            plain(leanest.fold(f64::INFINITY, f64::min)),
+        ),
+        format!(
+            "a message among 40 threads {}, **missed** beside rusty ({}), which switches less often, at 60 million instructions a second; \
+             at 1,000 million {}, as",
+            more(costs::over_first(&switches, 2, 1)),
+            more(costs::over_first(&switches, 2, 4)),
+            more(costs::over_first(&fast, 2, 1)),
+        ),
+        format!(
+            "beside one of nice 0 {heavy} (four other schedulers {heavy_least} to {heavy_best}), beside its like {like} ({like_least} to {like_best})"
+        ),
         format!(
             "phases of 20 ms: {} %, the best of them {}; 5 ms: {} and {} %; 100 ms at 60 million: {} and {} %",
             plain(mean_gain(&twenty, 1)),
