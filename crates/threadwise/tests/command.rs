@@ -796,15 +796,15 @@ fn our_scheduler_is_simulated_with_its_own_options() {
 
 #[test]
 fn what_cannot_be_simulated_is_refused_before_anything_runs() {
-    let output = simulated("wakeups", &[]);
+    let output = simulated("switches", &[]);
     assert_eq!(output.status.code(), Some(2));
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/wakeups.toml");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/switches.toml");
     let file = std::fs::read_to_string(file).unwrap();
     let line = 1 + file
         .lines()
         .position(|line| line.starts_with("command = [\"perf\""))
         .unwrap();
-    let said = format!("wakeups.toml: line {line}: program \"pipe\": it is a command");
+    let said = format!("switches.toml: line {line}: program \"pipe 4000\": it is a command");
     assert!(text(&output.stderr).contains(&said), "{}", text(&output.stderr));
     let folder = tempfile::tempdir().unwrap();
     for (what, said) in [
@@ -838,6 +838,11 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
             "machine = 'two-quads'\nmips = 60\n[[program]]\nname = 'B'\n\
              synthetic = { ratio = '1:1', phase_units = 1, memory = { working_set_kib = 0, accesses_per_us = 1 } }",
             "program \"B\": working_set_kib = 0 is not",
+        ),
+        (
+            "machine = 'smp-8'\nmips = 60\n[[program]]\nname = 'B'\n\
+             synthetic = { ratio = '1:1', phase_units = 1 }\nbound_to = 8",
+            "line 10: program \"B\": bound_to = 8, which smp-8 has not",
         ),
     ] {
         let path = folder.path().join("e.toml");

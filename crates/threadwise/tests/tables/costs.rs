@@ -19,8 +19,9 @@ const SWITCHES: [Counted; 3] = [
     ),
 ];
 
-const GROWTH: [Counted; 4] = [
-    ("a wake-up of pipe", "pipe 1000", "pipe 4000", 6_000.0),
+const CPUS: [Counted; 1] = [("a wake-up of pipe, 64 CPUs", "pipe 1000", "pipe 4000", 6_000.0)];
+
+const TASKS: [Counted; 3] = [
     (
         "a message among 10 threads",
         "10 tasks, 100",
@@ -120,20 +121,22 @@ fn by_scheduler(result: &Value, all_counted: &[Counted]) -> String {
     )
 }
 
-/// A row for each that is counted: what it costs under each scheduler, and over the first.
-pub fn growth(result: &Value) -> String {
+/// A row for each that is counted, with many CPUs and with many tasks: what it costs under each scheduler, and over the first.
+pub fn growth(of_cpus: &Value, of_tasks: &Value) -> String {
+    let rows = rows(of_cpus, &CPUS) + &rows(of_tasks, &TASKS);
+    table("| instructions |", of_tasks, 0.., &rows)
+}
+
+fn rows(result: &Value, all_counted: &[Counted]) -> String {
     let all = schedulers(result);
-    let rows: String = GROWTH
-        .iter()
-        .map(|counted| {
-            let first = of_all(&of_one(result, all[0], *counted));
-            let cell = |scheduler: &&Value| {
-                let own = of_one(result, scheduler, *counted);
-                let over = (*scheduler != all[0]).then(|| format!(", {}", more(of_all(&own) / first)));
-                format!(" {}{} |", range(&own), over.unwrap_or_default())
-            };
-            format!("| {} |{}\n", counted.0, all.iter().map(cell).collect::<String>())
-        })
-        .collect();
-    table("| instructions |", result, 0.., &rows)
+    let row = |counted: &Counted| {
+        let first = of_all(&of_one(result, all[0], *counted));
+        let cell = |scheduler: &&Value| {
+            let own = of_one(result, scheduler, *counted);
+            let over = (*scheduler != all[0]).then(|| format!(", {}", more(of_all(&own) / first)));
+            format!(" {}{} |", range(&own), over.unwrap_or_default())
+        };
+        format!("| {} |{}\n", counted.0, all.iter().map(cell).collect::<String>())
+    };
+    all_counted.iter().map(row).collect()
 }

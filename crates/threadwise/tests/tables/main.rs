@@ -331,6 +331,10 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
             programs::real_pairs_on_equal_cores(&measured("lab-openmp")),
         ),
         (
+            "lab-openmp-peers",
+            programs::real_pairs_under_all(&measured("lab-openmp-peers")),
+        ),
+        (
             "lab-interactive",
             programs::latencies(&measured("lab-interactive")),
         ),
@@ -416,7 +420,10 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
             "lab-switches-fast",
             costs::messages(&measured("lab-switches-fast")),
         ),
-        ("lab-growth", costs::growth(&measured("lab-growth"))),
+        (
+            "lab-growth",
+            costs::growth(&measured("lab-growth-cpus"), &measured("lab-growth-tasks")),
+        ),
         ("lab-smt", gains(&measured("lab-smt"))),
         (
             "lab-three-kinds",

@@ -43,6 +43,8 @@ fn the_summary_says_what_kept_runs_say() {
     let threes = ["equal", "unequal"].map(|of| measured(&format!("lab-triples-{of}")));
     let beside_peers = measured("lab-table-8-peers");
     let peers: Vec<f64> = (2..6).map(|other| mean_gain(&beside_peers, other)).collect();
+    let equal_peers = measured("lab-openmp-peers");
+    let of_equal_peers: Vec<f64> = (2..6).map(|other| mean_gain(&equal_peers, other)).collect();
     let packages = measured("lab-packages");
     let apart = |packages: &Value| {
         ["hungry", "medium", "modest", "no locality"].map(|program| plain(gain(packages, program, 1)))
@@ -133,6 +135,12 @@ fn the_summary_says_what_kept_runs_say() {
             more(least(&means(&equal, 1, "over_baseline"))),
             of_all(&means(&equal, 0, "over_sequential")),
             of_all(&means(&equal, 1, "over_sequential")),
+        ),
+        format!(
+            "in another boot, beside four other schedulers, {}, these {} to {} ",
+            more(mean_gain(&equal_peers, 1)),
+            plain(least(&of_equal_peers)),
+            plain(best_of_others(&equal_peers)),
         ),
         format!("[lab] {} (four other schedulers", more(mean_gain(&spinning, 1))),
         format!(
