@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * How many serial tasks are ready, and what they leave of boosts (tw_boost_left()); and what those weigh that
- * run beside others (policy/weight.h). To count them as they
- * come and go would cost each wake-up, on a cache line for all CPUs. Their time is charged anyway: each CPU
- * sums up what it charges, and while tasks wait the timer reads the sums. The mean is as good: what it is for
- * are tasks that stay.
+ * run beside others (policy/weight.h). To count them as they come and go would cost each wake-up, on a cache
+ * line for all CPUs. Their time is charged anyway: each CPU sums up what it charges, and while tasks wait the
+ * timer reads the sums. The mean is as good: what it is for are tasks that stay.
  */
 #ifndef TW_CROWD_BPF_H
 #define TW_CROWD_BPF_H
