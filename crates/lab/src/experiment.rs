@@ -492,8 +492,7 @@ impl Program {
 
     /// Whether it does the same however long it takes, as far as can be seen, and its time is taken from outside.
     fn has_fixed_work(&self) -> bool {
-        let labels = [&self.time_label, &self.figure_label];
-        !self.counts_work() && !self.waits_for_start() && labels.iter().all(|label| label.is_none())
+        self.is_timed() && self.time_label.is_none()
     }
 
     /// Whether its performance is one over the time that it takes for the same work.

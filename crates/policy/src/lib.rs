@@ -787,8 +787,8 @@ pub fn is_light(weight: u32) -> bool {
     ffi::tw_native_is_light(weight) != 0
 }
 
-/// What a task of this weight weighs among such that weigh so much on the mean, in 65536ths: 1 to 10000; 100 for nice 0, 50 for one lighter than that among
-/// its like.
+/// What a task of this weight weighs among such that weigh so much on the mean, in 65536ths: 1 to 10000; 100 for nice 0, 50 for one
+/// lighter than half of that among its like.
 pub fn weight_among(weight: u32, mean: u32) -> u32 {
     ffi::tw_native_weight_among(weight, mean)
 }

@@ -118,7 +118,7 @@ fn others_do_not_keep_turns_from_being_handed_on() {
         for weight in [100, 50, 20] {
             let (sleeping, work) = done(&[ratio], &[100, weight], 107 * MS);
             assert!(
-                sum(&sleeping) + sum(&work) > 0.68 * alone && has_its_part(&work, &[100, weight], 0.3),
+                sum(&sleeping) + sum(&work) > 0.68 * alone && has_its_part(&work, &[100, weight], 0.25),
                 "{sleeping:.2?} and {work:.2?} of {alone:.2} CPUs' work beside {ratio}, a weight of {weight}"
             );
         }

@@ -147,8 +147,8 @@ enum tw_decision_kind {
 	TW_DECISION_ELSEWHERE,
 	/* tw_goes_unboosted: threads, how long ago a bound parallel task was ready. */
 	TW_DECISION_UNBOOSTED,
-	/* tw_clock: now, the running task, its weight, when it last followed a light one, whether others
-	   wait. */
+	/* tw_clock: now, the running task, its weight, how long ago it followed a light one, whether others
+	 * wait. */
 	TW_DECISION_CLOCK,
 	/* tw_step: class, age of the phase, what a look takes. */
 	TW_DECISION_STEP,

@@ -76,7 +76,21 @@ pub fn over_first(result: &Value, nth: usize, scheduler: usize) -> f64 {
     own / first
 }
 
-/// A row for each scheduler: what each costs at least and at most, and on the mean over the first scheduler.
+/// What one costs under a scheduler at least and at most, and on the mean over the first.
+fn cell(result: &Value, scheduler: &Value, counted: Counted) -> String {
+    let first = schedulers(result)[0];
+    let own = of_one(result, scheduler, counted);
+    let over = || {
+        format!(
+            ", {}",
+            more(of_all(&own) / of_all(&of_one(result, first, counted)))
+        )
+    };
+    let over = (scheduler != first).then(over);
+    format!(" {}{} |", range(&own), over.unwrap_or_default())
+}
+
+/// A row for each scheduler: what each costs.
 pub fn switches(result: &Value) -> String {
     by_scheduler(result, &SWITCHES)
 }
@@ -90,17 +104,12 @@ fn by_scheduler(result: &Value, all_counted: &[Counted]) -> String {
     let all = schedulers(result);
     let names = name_cells(result, 0..);
     let names = names.split('|').map(str::trim).filter(|name| !name.is_empty());
-    let cell = |scheduler: &Value, counted: Counted| {
-        let [own, first] = [scheduler, all[0]].map(|of| of_one(result, of, counted));
-        let over = (scheduler != all[0]).then(|| format!(", {}", more(of_all(&own) / of_all(&first))));
-        format!(" {}{} |", range(&own), over.unwrap_or_default())
-    };
     let rows: String = names
         .zip(&all)
         .map(|(name, scheduler)| {
             let cells: String = all_counted
                 .iter()
-                .map(|counted| cell(scheduler, *counted))
+                .map(|counted| cell(result, scheduler, *counted))
                 .collect();
             format!("| {name} |{cells}\n")
         })
@@ -131,13 +140,8 @@ pub fn growth(of_cpus: &Value, of_tasks: &Value) -> String {
 fn rows(result: &Value, all_counted: &[Counted]) -> String {
     let all = schedulers(result);
     let row = |counted: &Counted| {
-        let first = of_all(&of_one(result, all[0], *counted));
-        let cell = |scheduler: &&Value| {
-            let own = of_one(result, scheduler, *counted);
-            let over = (*scheduler != all[0]).then(|| format!(", {}", more(of_all(&own) / first)));
-            format!(" {}{} |", range(&own), over.unwrap_or_default())
-        };
-        format!("| {} |{}\n", counted.0, all.iter().map(cell).collect::<String>())
+        let cells = all.iter().map(|scheduler| cell(result, scheduler, *counted));
+        format!("| {} |{}\n", counted.0, cells.collect::<String>())
     };
     all_counted.iter().map(row).collect()
 }

@@ -193,47 +193,35 @@ fn table(columns: &str, result: &Value, schedulers: std::ops::RangeFrom<usize>, 
 
 /// Each run of an experiment: work under its first scheduler, and how much more under each other.
 fn gains(result: &Value) -> String {
+    gains_beside(result, "", |_| String::new())
+}
+
+/// The same, with fairness under each scheduler where there are several programs.
+fn gains_and_fairness(result: &Value) -> String {
+    let fairness = |of: &Value| of["fairness"]["mean"].as_f64().map(|mean| format!("{mean:.3}"));
+    gains_beside(result, " fairness, one after the other |", |run| {
+        let of_all = run["schedulers"].as_array().unwrap().iter();
+        let fairness: Option<Vec<String>> = of_all.map(fairness).collect();
+        format!(" {} |", fairness.unwrap_or_default().join(", "))
+    })
+}
+
+/// The same, with another cell between.
+fn gains_beside(result: &Value, column: &str, cell: impl Fn(&Value) -> String) -> String {
     let rows = result["runs"].as_array().unwrap().iter();
     let rows: String = rows
         .map(|run| {
             format!(
-                "| {} | {:.1} |{}\n",
+                "| {} | {:.1} |{}{}\n",
                 programs_of(run),
                 done_first(run) / 1000.0,
+                cell(run),
                 gain_cells(run)
             )
         })
         .collect();
     let first = result["runs"][0]["schedulers"][0]["scheduler"].as_str().unwrap();
-    table(
-        &format!("| programs | {first}: 1000 units/s |"),
-        result,
-        1..,
-        &rows,
-    )
-}
-
-/// The same of runs of several programs, with fairness under each scheduler.
-fn gains_and_fairness(result: &Value) -> String {
-    let fairness = |of: &Value| of["fairness"]["mean"].as_f64().map(|mean| format!("{mean:.3}"));
-    let rows: String = result["runs"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|run| {
-            let of_all = run["schedulers"].as_array().unwrap().iter();
-            let fairness: Option<Vec<String>> = of_all.map(fairness).collect();
-            let fairness = fairness.unwrap_or_default().join(", ");
-            format!(
-                "| {} | {:.1} | {fairness} |{}\n",
-                programs_of(run),
-                done_first(run) / 1000.0,
-                gain_cells(run)
-            )
-        })
-        .collect();
-    let first = result["runs"][0]["schedulers"][0]["scheduler"].as_str().unwrap();
-    let columns = format!("| programs | {first}: 1000 units/s | fairness, one after the other |");
+    let columns = format!("| programs | {first}: 1000 units/s |{column}");
     table(&columns, result, 1.., &rows)
 }
 

@@ -427,10 +427,12 @@ impl Threadwise {
     }
 
     /// A task is to make way for the first of a queue: the turn of its program may be over.
-    fn end_turn(&mut self, kernel: &Kernel, (prev, task): (TaskIndex, &Task), first: &Task, queue: CpuIndex) {
-        let Some(waiting) = self.first_of(kernel, queue) else {
-            return;
-        };
+    fn end_turn(
+        &mut self,
+        kernel: &Kernel,
+        (prev, task): (TaskIndex, &Task),
+        (waiting, first): (TaskIndex, &Task),
+    ) {
         let [senior, other] = [prev, waiting].map(|task| kernel.tasks[task].program);
         let [age_ns, other_age_ns] = [senior, other].map(|program| self.groups[program].age_ns(kernel.now));
         let ages = Ages {
@@ -760,38 +762,34 @@ impl Threadwise {
         if mine.is_some_and(|mine| makes_room(task, is_bound(kernel, prev), is_bound(kernel, mine))) {
             return Ok(own);
         }
-        let my_first = mine.map(|mine| (own, self.look_at_waiting(kernel, mine, own)));
-        let their_first = theirs.map(|(other, first)| {
-            let first = self.look_at_waiting(kernel, first, other);
+        let my_first = mine.map(|mine| (own, mine, self.look_at_waiting(kernel, mine, own)));
+        let their_first = theirs.map(|(other, waiting)| {
+            let first = self.look_at_waiting(kernel, waiting, other);
             let mut first = self.seen_from(kernel, own, &first, other);
-            if let Some((_, mine)) = my_first {
+            if let Some((.., mine)) = my_first {
                 first.vtime = vtime_elsewhere(&first, &mine);
             }
-            (other, first)
+            (other, waiting, first)
         });
         if task.class == Class::Senior {
             task.class = self.class_of(kernel, prev);
         }
         let theirs_goes_first = my_first
             .zip(their_first)
-            .is_some_and(|((_, mine), (_, theirs))| self.tun.goes_first(&theirs, &mine));
+            .is_some_and(|((.., mine), (.., theirs))| self.tun.goes_first(&theirs, &mine));
         let first = my_first.filter(|_| !theirs_goes_first).or(their_first);
-        if let Some((from, _)) = first
-            && let Some(waiting) = self.first_of(kernel, from)
-        {
+        let due_in = first.map(|(from, waiting, first)| {
             self.lengthen_step(kernel, (prev, task), waiting);
-        }
-        let due_in = first.map(|(from, first)| (from, self.tun.due_in(task, &first)));
-        if let Some((from, 0)) = due_in {
-            if let Some((at, first)) = first {
-                self.end_turn(kernel, (prev, task), &first, at);
-            }
+            (from, waiting, first, self.tun.due_in(task, &first))
+        });
+        if let Some((from, waiting, first, 0)) = due_in {
+            self.end_turn(kernel, (prev, task), (waiting, &first));
             return Ok(from);
         }
         if let Some(mine) = mine {
             self.kick_idle_for(kernel, mine);
         }
-        Err(due_in.map(|(_, in_ns)| in_ns))
+        Err(due_in.map(|(.., in_ns)| in_ns))
     }
 }
 
