@@ -17,6 +17,31 @@ static inline bool tw_keeps_home(u32 nr_ready, u32 nr_cores)
 	return nr_ready > 1 && nr_ready <= nr_cores;
 }
 
+/* A program that takes last-level caches in no order. */
+#define TW_SPILL_NONE 63
+
+/*
+ * The place of a last-level cache in the order in which a program takes those that have idle CPUs, the least
+ * first; caches are numbers plus one, 0: nowhere. At home while all of it fits there, else anywhere. What
+ * outgrows its home fills that first and spills into the others always in the same order, so that as few as
+ * possible hold what its threads share: those of its package, then all, the next in number as in a tree.
+ */
+static inline u32 tw_spill(u32 home, u32 llc, bool same_package, u32 nr_ready, u32 nr_cores)
+{
+	u32 far;
+
+	if (!home || nr_ready < 2)
+		return TW_SPILL_NONE;
+	if (llc == home)
+		return 0;
+	if (tw_keeps_home(nr_ready, nr_cores))
+		return TW_SPILL_NONE;
+	far = (llc - 1) ^ (home - 1);
+	if (far > 31)
+		far = 31;
+	return same_package ? far : 31 + far;
+}
+
 /* Whether the last-level cache to which a thread goes becomes its program's home, of which so many are ready
  * beside it. */
 static inline bool tw_founds_home(u32 nr_others)

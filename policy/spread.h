@@ -7,6 +7,7 @@
 #ifndef TW_SPREAD_H
 #define TW_SPREAD_H
 
+#include "home.h"
 #include "smt.h"
 
 enum tw_mode {
@@ -24,8 +25,8 @@ enum tw_mode {
 /* An idle CPU as a task sees it, and what it shares. */
 struct tw_spot {
 	struct tw_seat seat;
-	/* The task's program is at home in this last-level cache, and fits into it (home.h). */
-	bool home;
+	/* tw_spill() of its last-level cache. */
+	u8 spill;
 	/* CPUs that are not idle. */
 	u32 nr_busy_package;
 	u32 nr_busy_llc;
@@ -42,7 +43,7 @@ static inline u32 tw_at_most(u32 nr, u32 most)
  */
 static inline u32 tw_spot_rank(const struct tw_spot *spot, enum tw_mode mode)
 {
-	u32 seat = tw_seat_rank(&spot->seat), busy_package, busy_llc, stranger = spot->home ? 0 : 1;
+	u32 seat = tw_seat_rank(&spot->seat), busy_package, busy_llc;
 
 	/* Up to 15; it decides between places that are equal otherwise. */
 	if (seat == TW_SEAT_NONE || mode == TW_MODE_NEAR)
@@ -50,9 +51,9 @@ static inline u32 tw_spot_rank(const struct tw_spot *spot, enum tw_mode mode)
 	busy_package = tw_at_most(spot->nr_busy_package, TW_BUSY_MOST);
 	busy_llc = tw_at_most(spot->nr_busy_llc, TW_BUSY_MOST);
 	if (mode == TW_MODE_PERFORMANCE)
-		return (u32)spot->seat.shared << 25 | stranger << 24 | busy_package << 14 | busy_llc << 4 |
-		       seat;
-	return (TW_BUSY_MOST - busy_package) << 16 | (u32)spot->seat.shared << 15 | stranger << 14 |
+		return (u32)spot->seat.shared << 30 | (u32)spot->spill << 24 | busy_package << 14 |
+		       busy_llc << 4 | seat;
+	return (TW_BUSY_MOST - busy_package) << 21 | (u32)spot->seat.shared << 20 | (u32)spot->spill << 14 |
 	       (TW_BUSY_MOST - busy_llc) << 4 | seat;
 }
 

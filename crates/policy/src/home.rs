@@ -6,6 +6,7 @@ mod ffi {
 
     unsafe extern "C" {
         pub safe fn tw_native_keeps_home(ready: u32, cores: u32) -> u32;
+        pub safe fn tw_native_spill(home: u32, llc: u32, same_package: u32, ready: u32, cores: u32) -> u32;
         pub safe fn tw_native_founds_home(others: u32) -> u32;
         pub safe fn tw_native_counts_at_home(stay: &Stay, bound: u32) -> u32;
         pub safe fn tw_native_moves_home(home: &Llc, here: &Llc, ready: u32, bound: u32) -> u32;
@@ -16,6 +17,17 @@ mod ffi {
 /// Whether a program with so many ready threads is kept in the last-level cache with so many cores in which it is at home.
 pub fn keeps_home(nr_ready: u32, nr_cores: u32) -> bool {
     ffi::tw_native_keeps_home(nr_ready, nr_cores) != 0
+}
+
+/// Of a program that takes last-level caches in no order (`TW_SPILL_NONE`).
+pub const SPILL_NONE: u8 = 63;
+
+/// The place, up to 63, of a last-level cache in the order in which a program with so many ready threads takes those that have
+/// idle CPUs, the least first; its home, if it has one, has so many cores. Caches are numbers from 0.
+pub fn spill(home: Option<usize>, llc: usize, same_package: bool, nr_ready: u32, nr_cores: u32) -> u8 {
+    let number = |llc: usize| llc as u32 + 1;
+    let home = home.map_or(0, number);
+    ffi::tw_native_spill(home, number(llc), u32::from(same_package), nr_ready, nr_cores) as u8
 }
 
 /// Whether the last-level cache to which a thread goes becomes its program's home, of which so many are ready beside it.

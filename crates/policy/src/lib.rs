@@ -16,7 +16,7 @@ mod pairing;
 pub use alternation::{AlternateBy, Alternation};
 pub use cgroup::{Cgroup, cgroup_ready_ns};
 pub use exchange::{Rest, exchange_every_ns, exchange_gap_ns};
-pub use home::{Llc, Stay, founds_home, keeps_home};
+pub use home::{Llc, SPILL_NONE, Stay, founds_home, keeps_home, spill};
 pub use look::{
     LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED,
 };
@@ -453,8 +453,8 @@ pub enum Mode {
 pub struct Spot {
     /// The CPU itself.
     pub seat: Seat,
-    /// Whether the task's program is at home in this last-level cache, and fits into it.
-    pub home: bool,
+    /// [`spill`] of its last-level cache.
+    pub spill: u8,
     /// CPUs of its package that are not idle.
     pub nr_busy_package: u32,
     /// The same of its last-level cache.

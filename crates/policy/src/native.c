@@ -174,6 +174,11 @@ u32 tw_native_keeps_home(u32 nr_ready, u32 nr_cores)
 	return tw_keeps_home(nr_ready, nr_cores);
 }
 
+u32 tw_native_spill(u32 home, u32 llc, u32 same_package, u32 nr_ready, u32 nr_cores)
+{
+	return tw_spill(home, llc, same_package, nr_ready, nr_cores);
+}
+
 u32 tw_native_founds_home(u32 nr_others)
 {
 	return tw_founds_home(nr_others);

@@ -16,7 +16,7 @@ struct Rates {
     turn: [u64; PROGRAMS],
 }
 
-/// As recorded of two programs whose sets fill the cache each: beside each other they miss half of the time.
+/// As would be counted of two programs whose sets fill the cache each: beside each other they miss half of the time.
 const AMMP_AND_WUPWISE: Rates = Rates {
     beside: [500_000, 480_000, 0, 0],
     turn: [1_900_000, 2_000_000, 0, 0],

@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Choice, Class, Group, Mode, Origin, Place, Run, Seat, Spot,
-    Task, Tunables, Waiting, boost_left, clock_ahead, follows_senior, here_ns, is_counted, is_faster,
-    keeps_home, longer_look, look_takes, loss_of_speed, makes_room, phase_began, phase_ended, serial_ready,
-    serial_ready_ns, vtime_charge, vtime_elsewhere, vtime_most, waits_us, worth,
+    BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Choice, Class, Group, Mode, Origin, Place, Run, SPILL_NONE,
+    Seat, Spot, Task, Tunables, Waiting, boost_left, clock_ahead, follows_senior, here_ns, is_counted,
+    is_faster, longer_look, look_takes, loss_of_speed, makes_room, phase_began, phase_ended, serial_ready,
+    serial_ready_ns, spill, vtime_charge, vtime_elsewhere, vtime_most, waits_us, worth,
 };
 
 const MS: u64 = 1_000_000;
@@ -267,9 +267,13 @@ fn fill(mode: Mode, nr: usize, one_program: bool) -> Vec<usize> {
                     same_core: false,
                     first: cpu.is_multiple_of(2),
                 },
-                home: one_program
-                    && taken.first().is_some_and(|first| first / 8 == cpu / 8)
-                    && keeps_home(taken.len() as u32 + 1, 4),
+                spill: match one_program {
+                    true => {
+                        let home = taken.first().map(|first| first / 8);
+                        spill(home, cpu / 8, home == Some(cpu / 8), taken.len() as u32 + 1, 4)
+                    }
+                    false => SPILL_NONE,
+                },
                 nr_busy_package: busy(cpu / 8),
                 nr_busy_llc: busy(cpu / 8),
             };
@@ -302,6 +306,28 @@ fn tasks_are_spread_for_performance_and_packed_for_power() {
 }
 
 #[test]
+fn what_outgrows_its_home_takes_other_caches_in_one_order() {
+    // Two packages of three caches of two cores; at home behind the second.
+    let order = |nr_ready| {
+        let mut caches: Vec<usize> = (0..6).collect();
+        let place = |&cache: &usize| spill(Some(1), cache, cache / 3 == 0, nr_ready, 2);
+        caches.sort_by_key(place);
+        let places: Vec<u8> = caches.iter().map(place).collect();
+        (caches, places)
+    };
+    let (caches, places) = order(3);
+    assert_eq!(caches, [1, 0, 2, 3, 5, 4]);
+    assert!(places.is_sorted_by(|less, more| less < more), "{places:?}");
+    assert_eq!(order(7), order(3));
+    let (caches, places) = order(2);
+    assert!(caches[0] == 1 && places[1..].iter().all(|&place| place == SPILL_NONE));
+    // One thread, and who has no home, goes where there is room; and no place is beyond.
+    assert_eq!(spill(Some(1), 1, true, 1, 2), SPILL_NONE);
+    assert_eq!(spill(None, 1, true, 7, 2), SPILL_NONE);
+    assert!(spill(Some(0), 63, false, 7, 2) < SPILL_NONE);
+}
+
+#[test]
 fn the_cpu_that_a_task_left_is_first_among_equals() {
     let spot = |same_cpu, nr_busy_package| Spot {
         seat: Seat {
@@ -311,7 +337,7 @@ fn the_cpu_that_a_task_left_is_first_among_equals() {
             same_core: same_cpu,
             first: true,
         },
-        home: false,
+        spill: SPILL_NONE,
         nr_busy_package,
         nr_busy_llc: nr_busy_package,
     };

@@ -170,6 +170,7 @@ fn tell_machine(
         rodata.llc_of.copy_from_slice(&domains.llc);
         rodata.package_of.copy_from_slice(&domains.package);
         rodata.llc_cores.copy_from_slice(&domains.llc_cores);
+        rodata.llc_package.copy_from_slice(&domains.llc_package);
     }
     let speeds = speeds(options, machine)?;
     rodata.capacities.copy_from_slice(&speeds.capacities);

@@ -65,6 +65,8 @@ pub struct Domains {
     pub package: Vec<u8>,
     /// By last-level cache: how many cores it has.
     pub llc_cores: Vec<u16>,
+    /// By last-level cache: its package.
+    pub llc_package: Vec<u8>,
 }
 
 impl Domains {
@@ -91,6 +93,7 @@ impl Domains {
             llc: vec![0; tw_limits_TW_MAX_CPUS as usize],
             package: vec![0; tw_limits_TW_MAX_CPUS as usize],
             llc_cores: vec![0; most],
+            llc_package: vec![0; most],
         };
         for cpu in machine.cpus() {
             if let Some(llc) = domains.llc.get_mut(cpu.id.index()) {
@@ -101,6 +104,7 @@ impl Domains {
             if machine.core_cpus(cpu.core).first() == Some(&cpu.id) {
                 domains.llc_cores[cpu.llc.index()] += 1;
             }
+            domains.llc_package[cpu.llc.index()] = cpu.package.0 as u8;
         }
         Ok(domains)
     }
@@ -141,6 +145,7 @@ mod tests {
             [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1]
         );
         assert_eq!(domains.llc_cores[..5], [2, 2, 2, 2, 0]);
+        assert_eq!(domains.llc_package[..5], [0, 0, 1, 1, 0]);
         let many = Machine::from_synthetic("package:65 core:1").expect("a machine");
         assert!(Domains::of(&many).is_err());
     }

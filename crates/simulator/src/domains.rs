@@ -56,6 +56,12 @@ impl Domains {
         self.package_of[cpu]
     }
 
+    /// Whether a last-level cache is in the package of a CPU.
+    pub fn shares_package(&self, llc: usize, cpu: CpuIndex) -> bool {
+        let first = self.cpus[llc].first();
+        first.is_some_and(|&first| self.package_of[first] == self.package_of[cpu])
+    }
+
     /// How many last-level caches there are.
     pub fn nr_llcs(&self) -> usize {
         self.nr_cores.len()

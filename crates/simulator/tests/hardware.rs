@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use threadwise_machine::Machine;
 use threadwise_policy::{Mode, PairingBy, Tunables};
@@ -688,4 +690,52 @@ fn programs_that_share_memory_stay_behind_one_cache_while_they_fit() {
     // Three do not fit behind a cache of two cores.
     let three = packages(3, &[0, 1, 2]);
     assert!(three.contains(&0) && three.contains(&1), "{three:?}");
+}
+
+#[test]
+fn what_outgrows_its_cache_spills_into_others_in_one_order() {
+    // Threads that never meet on two packages of two caches of two cores: how many are behind each in the end, the home first.
+    let behind = |nr_programs: usize, nr_threads: usize| {
+        let machine = Machine::from_synthetic("package:2 llc:2 core:2").unwrap();
+        let mut world = World::new(&machine, Costs::of_lab(1000), |kernel| {
+            let tunables = Tunables {
+                serial_threshold: 1,
+                ..Tunables::default()
+            };
+            Threadwise::new(kernel, tunables).with_mode(Mode::Performance)
+        });
+        world.record();
+        for seed in 0..nr_programs {
+            let ratio = "inf:1".parse().unwrap();
+            let program = Synthetic::new(ratio, 10_000_000, 1_000, nr_threads, Wait::Passive, seed as u64);
+            world.start(Box::new(program), 100, None);
+        }
+        world.run_until(SECOND).unwrap();
+        let timeline = world.into_timeline();
+        let mut runs = timeline.runs();
+        runs.sort_by_key(|run| run.to);
+        let last: BTreeMap<_, _> = runs.iter().map(|run| (run.task, run.cpu / 2)).collect();
+        let mut behind = [0; 4];
+        last.values().for_each(|&cache| behind[cache] += 1);
+        behind
+    };
+    let of_programs = |nr| behind(nr, 1);
+    for (nr_threads, filled) in [
+        (2, [2, 0, 0, 0]),
+        (3, [2, 1, 0, 0]),
+        (5, [2, 2, 1, 0]),
+        (7, [2, 2, 2, 1]),
+    ] {
+        let caches = behind(1, nr_threads);
+        // The same seen from the other caches, in case it began there.
+        let from = |home: usize| [0, 1, 2, 3].map(|far| caches[home ^ far]);
+        assert!(
+            (0..4).any(|home| from(home) == filled),
+            "{nr_threads}: {caches:?}"
+        );
+    }
+    // Programs that share nothing are spread.
+    let mut alone = of_programs(3);
+    alone.sort_unstable();
+    assert_eq!(alone, [0, 1, 1, 1]);
 }

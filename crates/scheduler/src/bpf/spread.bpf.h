@@ -10,8 +10,15 @@
 /* The mode as it is now. */
 u32 mode;
 
-/* The package of each CPU. */
+/* The package of each CPU, and of each last-level cache. */
 const volatile u8 package_of[TW_MAX_CPUS];
+const volatile u8 llc_package[TW_DOMAINS];
+
+/* Where a task's program is at home, plus one, or 0; and how many of its threads are ready. */
+struct household {
+	u32 home;
+	u32 nr_ready;
+};
 
 /* How many CPUs are busy, in each last-level cache and each package, and the best of the idle ones. */
 struct tally {
@@ -62,20 +69,30 @@ static void count_busy(struct tally *tally, s32 from, const struct cpumask *idle
 	}
 }
 
-/* A CPU as a task sees it whose program is at `home`. */
-static struct tw_spot spot_of(s32 cpu, const struct tw_seat *seat, u32 home, const struct tally *tally)
+/* The place of a CPU's last-level cache in the order in which the program takes them. */
+static u32 spill_of(s32 cpu, const struct household *of)
+{
+	u32 home = of->home - 1;
+	bool same_package = llc_package[home & (TW_DOMAINS - 1)] == package_at(cpu);
+
+	return tw_spill(of->home, llc_at(cpu) + 1, same_package, of->nr_ready, cores_of_llc(home));
+}
+
+/* A CPU as a task of this program sees it. */
+static struct tw_spot spot_of(s32 cpu, const struct tw_seat *seat, const struct household *of,
+			      const struct tally *tally)
 {
 	return (struct tw_spot){
 		.seat = *seat,
-		.home = home == llc_at(cpu) + 1,
+		.spill = spill_of(cpu, of),
 		.nr_busy_llc = tally->llc[llc_at(cpu)],
 		.nr_busy_package = tally->package[package_at(cpu)],
 	};
 }
 
-/* Finds the best of the idle CPUs for a task that ran on `prev` and whose program is at `home`, or -1. */
-static void find_spot(const struct task_struct *p, s32 prev, u32 home, const struct cpumask *idle,
-		      struct tally *tally)
+/* Finds the best of the idle CPUs for a task of this program that ran on `prev`, or -1. */
+static void find_spot(const struct task_struct *p, s32 prev, const struct household *of,
+		      const struct cpumask *idle, struct tally *tally)
 {
 	const struct cpumask *online = scx_bpf_get_online_cpumask();
 	u32 i, nr = nr_spots();
@@ -92,7 +109,7 @@ static void find_spot(const struct task_struct *p, s32 prev, u32 home, const str
 		    !bpf_cpumask_test_cpu(cpu, online))
 			continue;
 		seat = seat_of(p, cpu, prev, idle, online);
-		spot = spot_of(cpu, &seat, home, tally);
+		spot = spot_of(cpu, &seat, of, tally);
 		rank = tw_spot_rank(&spot, mode);
 		if (rank >= tally->best_rank)
 			continue;
@@ -109,15 +126,17 @@ static s32 claim_spot(struct task_struct *p, s32 prev)
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &zero);
 	u8 *known = find_home(p, &nr_others);
 	const struct cpumask *idle;
+	struct household of;
 
 	if (!tally || !known)
 		return -1;
 	/* It is counted already, if its program is. */
 	if (nr_others && is_counted(p))
 		nr_others--;
+	of = (struct household){ .home = *known, .nr_ready = nr_others + 1 };
 	idle = scx_bpf_get_idle_cpumask();
 	count_busy(tally, prev, idle);
-	find_spot(p, prev, home_of(known, nr_others + 1), idle, tally);
+	find_spot(p, prev, &of, idle, tally);
 	scx_bpf_put_idle_cpumask(idle);
 	if (tally->best < 0 || !scx_bpf_test_and_clear_cpu_idle(tally->best))
 		return -1;
@@ -129,27 +148,28 @@ static s32 claim_spot(struct task_struct *p, s32 prev)
 /* An idle CPU for which a running task leaves its own, claimed, or -1. */
 static s32 find_better_spot(struct task_struct *p, s32 cpu)
 {
-	u32 zero = 0, nr_ready, home, own_rank;
+	u32 zero = 0, nr_ready, own_rank;
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &zero);
 	u8 *known = find_home(p, &nr_ready);
 	const struct cpumask *idle, *online;
+	struct household of;
 	struct tw_seat seat;
 	struct tw_spot own;
 
 	if (!tally || !known)
 		return -1;
-	home = home_of(known, nr_ready);
+	of = (struct household){ .home = *known, .nr_ready = nr_ready };
 	idle = scx_bpf_get_idle_cpumask();
 	online = scx_bpf_get_online_cpumask();
 	count_busy(tally, cpu, idle);
 	seat = seat_of(p, cpu, cpu, idle, online);
 	scx_bpf_put_cpumask(online);
-	own = spot_of(cpu, &seat, home, tally);
+	own = spot_of(cpu, &seat, &of, tally);
 	/* Itself. */
 	own.nr_busy_llc -= own.nr_busy_llc ? 1 : 0;
 	own.nr_busy_package -= own.nr_busy_package ? 1 : 0;
 	own_rank = tw_spot_rank(&own, mode);
-	find_spot(p, cpu, home, idle, tally);
+	find_spot(p, cpu, &of, idle, tally);
 	scx_bpf_put_idle_cpumask(idle);
 	if (tally->best < 0 || !tw_leaves_spot(own_rank, tally->best_rank))
 		return -1;

@@ -100,3 +100,48 @@ fn programs_that_began_behind_one_cache_have_one_each_soon() {
     let stays_apart = |_| each_behind_one("--inject-fault aloof") <= 3;
     assert!((0..3).any(stays_apart), "where no CPU asks another for its task");
 }
+
+/// Five threads that never meet; behind which of four caches they are is told ten times.
+const OUTGROWN: &str = r#"
+    threadwise bench synthetic --ratio inf:1 --threads 5 --phase-units 10000000 --duration 60 >/dev/null 2>&1 & P=$!
+    busybox sleep 1
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        busybox sleep 0.1
+        for t in /proc/$P/task/*; do busybox awk '{printf "%d ", $39}' $t/stat; done; echo looked
+    done
+    kill $P; wait"#;
+
+/// In how many of ten looks two caches are full and the fifth thread is behind the first of the other package.
+fn spilled_in_order(threshold: u32) -> usize {
+    let scheduler = format!(
+        "scx_threadwise --ignore-cgroups --mode performance --serial-threshold {threshold} --pairing off"
+    );
+    let out = stdout(exec(
+        "package:2 llc:2(size=16MB) core:2",
+        &job(&scheduler, OUTGROWN),
+    ));
+    let looks = out.lines().filter_map(|line| line.strip_suffix(" looked"));
+    let behind = |look: &str| {
+        let mut behind = [0; 4];
+        look.split_whitespace()
+            .for_each(|cpu| behind[cpu.parse::<usize>().unwrap() / 2] += 1);
+        behind
+    };
+    let looks: Vec<[u32; 4]> = looks.map(behind).collect();
+    assert_eq!(looks.len(), 10, "{out}");
+    // Seen from the home, wherever the program began.
+    let is_in_order =
+        |look: &&[u32; 4]| (0..4).any(|home| [0, 1, 2, 3].map(|far| look[home ^ far]) == [2, 2, 1, 0]);
+    looks.iter().filter(is_in_order).count()
+}
+
+#[test]
+fn what_outgrows_its_cache_spills_into_others_in_one_order() {
+    let in_order = spilled_in_order(1);
+    assert!(in_order >= 7, "{in_order} of 10");
+    let spread = spilled_in_order(5);
+    assert!(
+        spread <= 3,
+        "{spread} of 10, although it is never parallel and has no home"
+    );
+}

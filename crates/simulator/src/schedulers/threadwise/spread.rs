@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Idle CPUs by what they share with those that are busy, where a mode was asked for (`spread.bpf.h`).
 
-use threadwise_policy::{Mode, Spot, founds_home};
+use threadwise_policy::{Mode, Spot, founds_home, spill};
 
 use super::{IDLE_SCAN, Threadwise};
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
@@ -30,6 +30,13 @@ impl Tally {
     }
 }
 
+/// Where a task's program is at home, and how many of its threads are ready.
+#[derive(Clone, Copy)]
+struct Household {
+    home: Option<usize>,
+    nr_ready: u32,
+}
+
 impl Threadwise {
     pub(super) fn has_mode(&self) -> bool {
         self.mode != Mode::Near
@@ -45,31 +52,33 @@ impl Threadwise {
         }
     }
 
-    /// A CPU as a task sees it that ran on `prev` and whose program is at `home`.
+    /// A CPU as a task of this program sees it that ran on `prev`.
     fn spot_of(
         &self,
         kernel: &Kernel,
         (task, prev): (TaskIndex, CpuIndex),
         cpu: CpuIndex,
-        home: Option<usize>,
+        Household { home, nr_ready }: Household,
         tally: &Tally,
     ) -> Spot {
         let (llc, package) = (kernel.domains.llc_of(cpu), kernel.domains.package_of(cpu));
+        let same_package = home.is_some_and(|home| kernel.domains.shares_package(home, cpu));
+        let nr_cores = home.map_or(0, |home| kernel.domains.nr_cores(home));
         Spot {
             seat: self.seat_of(kernel, task, cpu, prev),
-            home: home == Some(llc),
+            spill: spill(home, llc, same_package, nr_ready, nr_cores),
             nr_busy_llc: tally.llc[llc],
             nr_busy_package: tally.package[package],
         }
     }
 
-    /// The best of the idle CPUs for a task that ran on `prev` and whose program is at `home`.
+    /// The best of the idle CPUs for a task of this program that ran on `prev`.
     fn find_spot(
         &self,
         kernel: &Kernel,
         task: TaskIndex,
         prev: CpuIndex,
-        home: Option<usize>,
+        of: Household,
         tally: &Tally,
     ) -> Option<(Spot, CpuIndex)> {
         let nr = kernel.cpus.len();
@@ -79,7 +88,7 @@ impl Threadwise {
             if !kernel.is_idle(cpu) || !kernel.may_run(task, cpu) {
                 continue;
             }
-            let spot = self.spot_of(kernel, (task, prev), cpu, home, tally);
+            let spot = self.spot_of(kernel, (task, prev), cpu, of, tally);
             let Some(rank) = spot.rank(self.mode) else {
                 continue;
             };
@@ -100,8 +109,11 @@ impl Threadwise {
         // Here it is counted after this, in the kernel before.
         let (program, nr_others) = self.find_home(kernel, kernel.tasks[task].program);
         let tally = Tally::of(kernel, prev);
-        let home = self.home_of(kernel, program, nr_others + 1);
-        let (_, best) = self.find_spot(kernel, task, prev, home, &tally)?;
+        let of = Household {
+            home: self.homes[program],
+            nr_ready: nr_others + 1,
+        };
+        let (_, best) = self.find_spot(kernel, task, prev, of, &tally)?;
         if !kernel.claim_idle(best) {
             return None;
         }
@@ -119,13 +131,16 @@ impl Threadwise {
         cpu: CpuIndex,
     ) -> Option<CpuIndex> {
         let (program, nr_ready) = self.find_home(kernel, kernel.tasks[task].program);
-        let home = self.home_of(kernel, program, nr_ready);
+        let of = Household {
+            home: self.homes[program],
+            nr_ready,
+        };
         let tally = Tally::of(kernel, cpu);
-        let mut own = self.spot_of(kernel, (task, cpu), cpu, home, &tally);
+        let mut own = self.spot_of(kernel, (task, cpu), cpu, of, &tally);
         // Itself.
         own.nr_busy_llc = own.nr_busy_llc.saturating_sub(1);
         own.nr_busy_package = own.nr_busy_package.saturating_sub(1);
-        let (spot, best) = self.find_spot(kernel, task, cpu, home, &tally)?;
+        let (spot, best) = self.find_spot(kernel, task, cpu, of, &tally)?;
         if !own.is_left_for(&spot, self.mode) || !kernel.claim_idle(best) {
             return None;
         }
