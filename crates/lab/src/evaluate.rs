@@ -81,6 +81,9 @@ pub struct SchedulerResult {
     pub jitter: Vec<JitterSummary>,
     /// The share of CPU time that was idle.
     pub idle: Summary,
+    /// The share of last-level cache accesses that missed, where the lab models caches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub misses: Option<Summary>,
     /// Instructions of the guest in a run of programs that are timed, its kernel's included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<Summary>,
@@ -160,6 +163,7 @@ fn run_result(rounds: &Rounds, run: &[String]) -> Result<RunResult, Error> {
                 fairness: fairness.map(|values| Summary::of(&values)).transpose()?,
                 jitter: jitters(&samples, run.len())?,
                 idle: Summary::of(&samples.iter().map(|sample| sample.idle).collect::<Vec<_>>())?,
+                misses: misses(&samples).as_deref().map(Summary::of).transpose()?,
                 instructions: instructions.as_deref().map(Summary::of).transpose()?,
                 instructions_over_baseline: more_instructions
                     .map(|(ours, first)| paired_ratio(ours, first))
@@ -333,6 +337,15 @@ fn instructions(rounds: &Rounds, scheduler: &str, run: &[String]) -> Option<Vec<
     counted.filter(|counted| !counted.is_empty())
 }
 
+/// In each round, if all samples have them.
+fn misses(samples: &[&Sample]) -> Option<Vec<f64>> {
+    let rates = samples
+        .iter()
+        .map(|sample| Some(sample.caches.as_ref()?.miss_rate()));
+    let rates: Option<Vec<f64>> = rates.collect();
+    rates.filter(|rates| !rates.is_empty())
+}
+
 /// By package, if all samples have them.
 fn joules(samples: &[&Sample]) -> Result<Vec<Summary>, Error> {
     let nr_packages = samples
@@ -457,6 +470,7 @@ pub(crate) mod tests {
             stood_still_s: 0.0,
             caches: None,
             instructions: None,
+            host_s: None,
             joules: Vec::new(),
             void: false,
         };

@@ -105,6 +105,8 @@ pub struct Counted {
     pub window: (Totals, Duration),
     /// For how long the machine's time stood still up to the answer.
     pub stood_still: Duration,
+    /// How long the host took for `all`.
+    pub host: Duration,
 }
 
 /// A running guest. Dropping it ends QEMU and removes its files.
@@ -272,7 +274,7 @@ impl Guest {
         let stood_still = self.counters.stood_still();
         self.send(request)?;
         self.sleep(settle)?;
-        let begin = self.mark();
+        let (begin, begun) = (self.mark(), Instant::now());
         let window = match running {
             None => None,
             Some(running) => {
@@ -293,6 +295,7 @@ impl Guest {
                 all: all.0,
                 window,
                 stood_still,
+                host: begun.elapsed(),
             },
         ))
     }

@@ -53,6 +53,8 @@ pub enum What {
     Fairness,
     /// How many more instructions the guest needs than under the first scheduler, in percent.
     Instructions,
+    /// What misses of all accesses to last-level caches, in percent, where the lab models them.
+    Misses,
     /// How much more energy all packages take than under the first scheduler, in percent.
     Energy,
 }
@@ -150,6 +152,7 @@ impl Must {
         }
         let is_there = |run: &&Vec<String>| match self.what {
             What::Gain | What::Energy => true,
+            What::Misses => experiment.caches.is_some(),
             What::OfBound | What::Fairness => run.len() > 1,
             What::OverSequential => experiment.is_in_two_orders(run),
             What::Instructions => run.iter().all(|name| experiment.program(name).is_timed()),
@@ -209,6 +212,7 @@ impl Must {
                     .filter(|_| is_compared)?
                     .ratio,
             )),
+            What::Misses => Some(100.0 * ours.misses.as_ref()?.mean),
             What::Energy => Some(joules(ours) / joules(first))
                 .filter(|_| is_compared)
                 .map(percent_more),
@@ -225,6 +229,7 @@ impl std::fmt::Display for Finding {
             What::OverSequential => "gain over one after the other",
             What::Fairness => "fairness",
             What::Instructions => "instructions",
+            What::Misses => "misses",
             What::Energy => "energy",
         };
         let of = match (&must.run, must.take, must.of) {
@@ -254,7 +259,7 @@ impl What {
     fn in_unit(self, value: f64) -> String {
         match self {
             What::Gain | What::OverSequential | What::Instructions | What::Energy => format!("{value:+.2} %"),
-            What::OfBound => format!("{value:.2} %"),
+            What::OfBound | What::Misses => format!("{value:.2} %"),
             What::Fairness => format!("{value:.3}"),
         }
     }
@@ -267,6 +272,7 @@ mod tests {
     use super::*;
     use crate::evaluate::evaluate;
     use crate::evaluate::tests::{EXPERIMENT, measurement};
+    use crate::governor::CacheUse;
 
     /// Alone ours does as much as the kernel's scheduler, together 45 % more.
     fn found(must: &str) -> Vec<Finding> {
@@ -350,6 +356,34 @@ mod tests {
         settle(&mut measured.experiment).unwrap();
         let found = evaluate(measured).unwrap().findings;
         assert!((found[0].is + 30.0).abs() < 1e-9 && found[0].holds, "{found:?}");
+    }
+
+    #[test]
+    fn misses_are_bounded_where_caches_are_modelled() {
+        let mut measured = measurement();
+        for sample in &mut measured.samples {
+            let misses = if sample.scheduler == "ours" { 10 } else { 20 };
+            sample.caches = Some(CacheUse {
+                accesses: 100,
+                misses,
+                stalled: 0.0,
+            });
+        }
+        for (scheduler, most, holds) in [
+            ("ours", 11.0, true),
+            ("ours", 9.0, false),
+            ("kernel", 19.0, false),
+        ] {
+            let must = format!("scheduler = '{scheduler}'\nwhat = 'misses'\nof = 'all'\nat_most = {most:.1}");
+            measured.experiment.musts = vec![toml::from_str(&must).unwrap()];
+            let refused = settle(&mut measured.experiment).unwrap_err();
+            assert!(refused.to_string().contains("has no such figure"), "{refused}");
+            measured.experiment.caches = Some(16);
+            settle(&mut measured.experiment).unwrap();
+            let found = evaluate(measured.clone()).unwrap().findings;
+            assert!(found[0].holds == holds, "{found:?}");
+            measured.experiment.caches = None;
+        }
     }
 
     #[test]

@@ -76,6 +76,9 @@ pub struct Sample {
     /// simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<u64>,
+    /// How many seconds the host took for what was counted so; not simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_s: Option<f64>,
     /// What each package consumed, in joules, where that was simulated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joules: Vec<f64>,
@@ -521,6 +524,7 @@ impl<'a> Session<'a> {
             stood_still_s: counted.stood_still.as_secs_f64(),
             caches: in_window.cache_use(),
             instructions: Some(counted.all.instructions),
+            host_s: Some(counted.host.as_secs_f64()),
             joules: Vec::new(),
             void: lost > LOST_LIMIT || late > LATE_LIMIT || started_late,
         })

@@ -121,6 +121,11 @@ fn legend(evaluation: &Evaluation) -> String {
             "of the guest, its kernel's included, while programs run, and how many more that is",
         ),
         (
+            has(|result| result.misses.is_some()),
+            "misses",
+            "the share of accesses to last-level caches that missed, programs' and the kernel's",
+        ),
+        (
             has(|result| !result.speedups.is_empty()),
             "speedup",
             "a program's throughput here over its throughput alone under the same scheduler",
@@ -229,6 +234,9 @@ pub fn header(run: &RunResult) -> Vec<String> {
     if has_instructions(run) {
         header.extend(["million instructions", "more of them"].map(String::from));
     }
+    if has_misses(run) {
+        header.push(String::from("misses"));
+    }
     if has_joules(run) {
         header.extend(["joules", "by package"].map(String::from));
     }
@@ -275,6 +283,9 @@ pub fn row(run: &RunResult, result: &SchedulerResult) -> Vec<String> {
         let more = result.instructions_over_baseline.as_ref();
         row.push(more.map_or_else(String::new, gain));
     }
+    if has_misses(run) {
+        row.push(result.misses.as_ref().map_or_else(String::new, percent));
+    }
     if has_joules(run) {
         let packages: Vec<f64> = result.joules.iter().map(|joules| joules.mean).collect();
         row.push(format!("{:.1}", packages.iter().sum::<f64>()));
@@ -298,6 +309,11 @@ pub fn row(run: &RunResult, result: &SchedulerResult) -> Vec<String> {
 /// Whether instructions were counted; simulations have none.
 fn has_instructions(run: &RunResult) -> bool {
     run.schedulers.iter().any(|result| result.instructions.is_some())
+}
+
+/// Whether caches were modelled in the lab.
+fn has_misses(run: &RunResult) -> bool {
+    run.schedulers.iter().any(|result| result.misses.is_some())
 }
 
 /// Whether energy was counted; the lab counts none.

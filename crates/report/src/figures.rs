@@ -77,6 +77,14 @@ fn of_scheduler(evaluation: &Evaluation, run: &RunResult, result: &SchedulerResu
         let more = (ratio.ratio, ratio.low, ratio.high);
         add("ratio of instructions to the baseline", "", "", more);
     }
+    if let Some(misses) = &result.misses {
+        add(
+            "share of last-level cache accesses that missed",
+            "",
+            "",
+            summary(misses),
+        );
+    }
     for (package, joules) in result.joules.iter().enumerate() {
         add("energy", &format!("package {package}"), "J", summary(joules));
     }

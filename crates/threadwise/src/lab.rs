@@ -145,6 +145,10 @@ pub struct RunOptions {
     #[arg(long, value_enum, value_delimiter = ',')]
     without: Vec<LeftOut>,
 
+    /// Model last-level caches by one set in so many (1, 2, 4, ... 64), instead of what the file says
+    #[arg(long, value_name = "ONE_IN", value_parser = cache_model, conflicts_with = "resume")]
+    caches: Option<CacheModel>,
+
     /// Compare with other sched_ext schedulers too, whether the file names them or not; --peers is --peers=usual
     #[arg(
         long,
@@ -271,6 +275,7 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
             .all(|part| experiment.without.contains(part)) => {}
         true => bail!("the run was begun with what --without leaves out now; begin another"),
     }
+    experiment.caches = options.caches.map(|model| model.one_in).or(experiment.caches);
     options.choose_schedulers(&mut experiment)?;
     programs_can_run(&experiment).map_err(|wrong| in_file(&wrong, options.experiment.file()))?;
     let kernel = kernel?;

@@ -554,6 +554,7 @@ fn sample(
         stood_still_s: 0.0,
         caches: None,
         instructions: None,
+        host_s: None,
         joules: outcome.joules,
         void: false,
     })

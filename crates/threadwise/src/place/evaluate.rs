@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use comfy_table::{CellAlignment, Table, presets};
 use rand_pcg::Pcg64;
 use serde_json::{Map, json};
+use threadwise_lab::run::VERSION;
 use threadwise_placement::{
     Assignments, Evaluation, Experiment, Layouts, Leaf, Predictor, Reading, Sampler, deal,
     evaluate as evaluate_sample, manifest,
@@ -121,7 +122,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             "{}",
             json!({
                 "schema": "threadwise.place.evaluate/1", "subject": subject.name, "machine": subject.machine.name(),
-                "instances": subject.size.instances, "seed": subject.seed, "label": runner.label(),
+                "instances": subject.size.instances, "seed": subject.seed, "version": VERSION, "label": runner.label(),
                 "readings": rows.iter().map(|(name, it)| (name.to_string(), json!(it))).collect::<Map<_, _>>(),
             })
         ),

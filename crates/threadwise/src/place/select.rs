@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use comfy_table::{CellAlignment, Table, presets};
 use rand_pcg::Pcg64;
 use serde_json::{Value, json};
+use threadwise_lab::run::VERSION;
 use threadwise_metrics::{RatioSummary, independent_ratio, paired_ratio};
 use threadwise_placement::{Experiment, Layouts, Leaf, Predicted, Sampler, Store, deal};
 
@@ -284,7 +285,7 @@ fn choice_json(subject: &Subject, choice: &Choice) -> Value {
     let baseline = |it: &Baseline| json!({ "name": it.name, "performance": it.performance, "gain": it.gain });
     json!({
         "schema": "threadwise.place.select/1", "subject": subject.name, "machine": subject.machine.name(),
-        "label": choice.label, "seed": subject.seed, "threads": subject.thread_names,
+        "version": VERSION, "label": choice.label, "seed": subject.seed, "threads": subject.thread_names,
         "cpus": subject.cpus(&choice.predicted.placed), "predicted": choice.predicted.performance,
         "performance": choice.performance, "baselines": choice.baselines.iter().map(baseline).collect::<Vec<_>>(),
     })
