@@ -490,6 +490,12 @@ impl Program {
         self.synthetic.is_some() || self.command.iter().any(|word| word.contains(START_PLACEHOLDER))
     }
 
+    /// Whether it runs for the experiment's seconds from the common start on.
+    pub(crate) fn runs_for_seconds(&self) -> bool {
+        let is_told = self.command.iter().any(|word| word.contains("{seconds}"));
+        self.synthetic.is_some() || self.waits_for_start() && is_told
+    }
+
     /// Whether it does the same however long it takes, as far as can be seen, and its time is taken from outside.
     fn has_fixed_work(&self) -> bool {
         self.is_timed() && self.time_label.is_none()

@@ -58,7 +58,7 @@ pub struct Sample {
     /// What was measured of two programs in two orders; their performances are one over their mean times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders: Option<TwoOrders>,
-    /// The share of CPU time in which CPUs executed nothing: while synthetic programs run, or, where others take part, from
+    /// The share of CPU time in which CPUs executed nothing: while programs run that do so for the experiment's seconds, or, where others take part, from
     /// the common start to the end of the last one.
     pub idle: f64,
     /// The share of the time that the CPUs wanted to run and the host could not deliver.
@@ -473,9 +473,11 @@ impl<'a> Session<'a> {
             false => Duration::ZERO,
         };
         let seconds = Duration::from_secs_f64(self.experiment.seconds);
-        let (running, deadline) = match programs.iter().all(|program| program.synthetic.is_some()) {
-            true => (Some(seconds), start_delay + seconds * 2 + REPORT_DEADLINE),
-            false => (None, COMMAND_DEADLINE),
+        let running = programs.iter().all(|program| program.runs_for_seconds());
+        let running = running.then_some(seconds);
+        let deadline = match programs.iter().all(|program| program.synthetic.is_some()) {
+            true => start_delay + seconds * 2 + REPORT_DEADLINE,
+            false => COMMAND_DEADLINE,
         };
         let (answer, counted) = self.guest.ask_counting(&request, settle, running, deadline)?;
         let Response::Ran {

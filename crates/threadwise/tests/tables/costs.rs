@@ -70,10 +70,9 @@ fn schedulers(result: &Value) -> Vec<&Value> {
 }
 
 /// How much more a scheduler needs than the first for what is counted: a wake-up, a switch or a message, by that order.
-pub fn over_first(result: &Value, nth: usize, scheduler: usize) -> f64 {
-    let all = schedulers(result);
-    let [own, first] = [scheduler, 0].map(|of| of_all(&of_one(result, all[of], SWITCHES[nth])));
-    own / first
+pub fn over_first(result: &Value, nth: usize, scheduler: &str) -> f64 {
+    let of = |scheduler: &Value| of_all(&of_one(result, scheduler, SWITCHES[nth]));
+    of(&scheduler.into()) / of(schedulers(result)[0])
 }
 
 /// What one costs under a scheduler at least and at most, and on the mean over the first.
