@@ -11,7 +11,7 @@ SECONDS ?= 60
 ROUNDS ?= 20
 CLANG_FORMAT ?= clang-format-19
 
-.PHONY: help setup rust build openmp demo reproduce peers test fuzz soak drift tables bench lint format
+.PHONY: help setup rust build openmp demo reproduce peers test fuzz soak drift tables figures bench lint format
 
 help: ## Show this
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -58,6 +58,9 @@ drift: build ## Compare the simulator with the lab in ROUNDS rounds (20: an hour
 tables: rust setup ## Simulate the marked tables of docs/results and write them there
 	THREADWISE_WRITE_TABLES=1 cargo test --release -p threadwise --test tables
 
+figures: build ## Measure anew the figures of docs/results that are no runs of experiments (tests/runs/*.jsonl; an hour)
+	scripts/figures
+
 bench: rust setup ## Count events that are simulated and assignments that are predicted in a second
 	cargo bench -p threadwise-simulator --bench events
 	cargo bench -p threadwise-placement --bench predict
@@ -66,7 +69,7 @@ lint: rust setup ## Check style: Rust, C, shell
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets -- -D warnings
 	$(CLANG_FORMAT) --dry-run --Werror policy/*.h lab/*.[ch] crates/lab/tests/*.c crates/scheduler/src/bpf/*.[ch] crates/policy/src/*.c workloads/openmp/*.[ch]
-	shellcheck scripts/setup scripts/peers .ci/run tests/topologies/record
+	shellcheck scripts/setup scripts/peers scripts/figures .ci/run tests/topologies/record
 
 format: setup ## Format the code
 	cargo fmt --all

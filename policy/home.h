@@ -17,8 +17,11 @@ static inline bool tw_keeps_home(u32 nr_ready, u32 nr_cores)
 	return nr_ready > 1 && nr_ready <= nr_cores;
 }
 
-/* A program that takes last-level caches in no order. */
+/* All caches of a program for which it does not matter, and all others of one that fits at home. */
 #define TW_SPILL_NONE 63
+
+/* Those of a package, and of the others, that are further are all as far. */
+#define TW_SPILL_FAR 31
 
 /*
  * The place of a last-level cache in the order in which a program takes those that have idle CPUs, the least
@@ -28,7 +31,7 @@ static inline bool tw_keeps_home(u32 nr_ready, u32 nr_cores)
  */
 static inline u32 tw_spill(u32 home, u32 llc, bool same_package, u32 nr_ready, u32 nr_cores)
 {
-	u32 far;
+	u32 distance;
 
 	if (!home || nr_ready < 2)
 		return TW_SPILL_NONE;
@@ -36,10 +39,10 @@ static inline u32 tw_spill(u32 home, u32 llc, bool same_package, u32 nr_ready, u
 		return 0;
 	if (tw_keeps_home(nr_ready, nr_cores))
 		return TW_SPILL_NONE;
-	far = (llc - 1) ^ (home - 1);
-	if (far > 31)
-		far = 31;
-	return same_package ? far : 31 + far;
+	distance = (llc - 1) ^ (home - 1);
+	if (distance > TW_SPILL_FAR)
+		distance = TW_SPILL_FAR;
+	return same_package ? distance : TW_SPILL_FAR + distance;
 }
 
 /* Whether the last-level cache to which a thread goes becomes its program's home, of which so many are ready

@@ -27,6 +27,8 @@ struct tw_spot {
 	struct tw_seat seat;
 	/* tw_spill() of its last-level cache. */
 	u8 spill;
+	/* That is another than the one that the task left, and it rests (exchange.h). */
+	bool away;
 	/* CPUs that are not idle. */
 	u32 nr_busy_package;
 	u32 nr_busy_llc;
@@ -38,8 +40,14 @@ static inline u32 tw_at_most(u32 nr, u32 most)
 }
 
 /*
- * In which order a task takes idle CPUs, the least first. A task that wakes up is not counted where it was,
- * so one of tasks that are spread evenly, or packed, stays where it is.
+ * In which order a task takes idle CPUs, the least first: performance by spill, packages, last-level caches,
+ * powersave by packages, spill, caches, and whole cores before siblings in both, in a package only for
+ * power. A task that wakes up is not counted where it was, so one of tasks that are spread evenly, or packed,
+ * stays where it is.
+ *
+ * Threads that meet sleep and wake up one after the other, and each CPU that one leaves for a moment is the
+ * better one for another. Two caches are cold after such a move, so who comes from another cache rests, as
+ * after an exchange, and stays behind its own while that has an idle CPU.
  */
 static inline u32 tw_spot_rank(const struct tw_spot *spot, enum tw_mode mode)
 {
@@ -51,10 +59,10 @@ static inline u32 tw_spot_rank(const struct tw_spot *spot, enum tw_mode mode)
 	busy_package = tw_at_most(spot->nr_busy_package, TW_BUSY_MOST);
 	busy_llc = tw_at_most(spot->nr_busy_llc, TW_BUSY_MOST);
 	if (mode == TW_MODE_PERFORMANCE)
-		return (u32)spot->seat.shared << 30 | (u32)spot->spill << 24 | busy_package << 14 |
-		       busy_llc << 4 | seat;
-	return (TW_BUSY_MOST - busy_package) << 21 | (u32)spot->seat.shared << 20 | (u32)spot->spill << 14 |
-	       (TW_BUSY_MOST - busy_llc) << 4 | seat;
+		return (u32)spot->away << 31 | (u32)spot->seat.shared << 30 | (u32)spot->spill << 24 |
+		       busy_package << 14 | busy_llc << 4 | seat;
+	return (u32)spot->away << 31 | (TW_BUSY_MOST - busy_package) << 21 | (u32)spot->seat.shared << 20 |
+	       (u32)spot->spill << 14 | (TW_BUSY_MOST - busy_llc) << 4 | seat;
 }
 
 /*

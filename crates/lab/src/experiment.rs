@@ -19,6 +19,9 @@ use crate::governor::{CacheModel, Governing, NOMINAL_MIPS};
 use crate::must::{self, Must};
 use crate::protocol::START_PLACEHOLDER;
 
+/// In a command: how long it is to run.
+const SECONDS_PLACEHOLDER: &str = "{seconds}";
+
 /// An experiment, as its TOML file has it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -492,7 +495,7 @@ impl Program {
 
     /// Whether it runs for the experiment's seconds from the common start on.
     pub(crate) fn runs_for_seconds(&self) -> bool {
-        let is_told = self.command.iter().any(|word| word.contains("{seconds}"));
+        let is_told = self.command.iter().any(|word| word.contains(SECONDS_PLACEHOLDER));
         self.synthetic.is_some() || self.waits_for_start() && is_told
     }
 
@@ -640,7 +643,7 @@ impl Program {
     fn foreign_command(&self, experiment: &Experiment, machine: &Machine, round: u32) -> Vec<String> {
         let known = [
             ("{cpus}", machine.nr_cpus().to_string()),
-            ("{seconds}", experiment.seconds.to_string()),
+            (SECONDS_PLACEHOLDER, experiment.seconds.to_string()),
             ("{seed}", self.seed(experiment, round).to_string()),
         ];
         let filled_in = |word: &String| {

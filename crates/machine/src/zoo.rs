@@ -15,6 +15,7 @@ const ZOO: &[(&str, &str)] = zoo![
     "amp-8",
     "dual-smt",
     "dual-smt-hidden",
+    "four-duals",
     "hybrid-8-hidden",
     "one-octo",
     "smp-8",

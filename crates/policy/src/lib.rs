@@ -455,6 +455,8 @@ pub struct Spot {
     pub seat: Seat,
     /// [`spill`] of its last-level cache.
     pub spill: u8,
+    /// That is another than the one that the task left, and it rests ([`Rest`]).
+    pub away: bool,
     /// CPUs of its package that are not idle.
     pub nr_busy_package: u32,
     /// The same of its last-level cache.

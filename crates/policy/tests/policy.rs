@@ -274,6 +274,7 @@ fn fill(mode: Mode, nr: usize, one_program: bool) -> Vec<usize> {
                     }
                     false => SPILL_NONE,
                 },
+                away: false,
                 nr_busy_package: busy(cpu / 8),
                 nr_busy_llc: busy(cpu / 8),
             };
@@ -328,6 +329,38 @@ fn what_outgrows_its_home_takes_other_caches_in_one_order() {
 }
 
 #[test]
+fn who_rests_goes_to_another_cache_last_of_all() {
+    let spot = |away: bool, spill: u8, shared: bool, busy: u32| Spot {
+        seat: Seat {
+            shared,
+            beside_serial: shared,
+            same_cpu: false,
+            same_core: false,
+            first: true,
+        },
+        spill,
+        away,
+        nr_busy_package: busy,
+        nr_busy_llc: busy,
+    };
+    let all = [0, SPILL_NONE]
+        .into_iter()
+        .flat_map(|spill| [false, true].map(|shared| (spill, shared)))
+        .flat_map(|(spill, shared)| [0, 5000].map(|busy| (spill, shared, busy)));
+    for mode in [Mode::Performance, Mode::Powersave] {
+        let ranks = |away: bool| {
+            let all = all.clone();
+            all.map(move |(spill, shared, busy)| spot(away, spill, shared, busy).rank(mode).unwrap())
+        };
+        assert!(ranks(false).max() < ranks(true).min(), "{mode:?}");
+    }
+    // Whole cores before the home's siblings, for performance, and the home before where nobody is.
+    let rank = |spill, shared, busy| spot(false, spill, shared, busy).rank(Mode::Performance);
+    assert!(rank(SPILL_NONE, false, 5000) < rank(0, true, 0));
+    assert!(rank(0, false, 5000) < rank(1, false, 0));
+}
+
+#[test]
 fn the_cpu_that_a_task_left_is_first_among_equals() {
     let spot = |same_cpu, nr_busy_package| Spot {
         seat: Seat {
@@ -338,6 +371,7 @@ fn the_cpu_that_a_task_left_is_first_among_equals() {
             first: true,
         },
         spill: SPILL_NONE,
+        away: false,
         nr_busy_package,
         nr_busy_llc: nr_busy_package,
     };

@@ -275,6 +275,9 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
             .all(|part| experiment.without.contains(part)) => {}
         true => bail!("the run was begun with what --without leaves out now; begin another"),
     }
+    if options.caches.is_some() && experiment.without.contains(&LeftOut::Caches) {
+        bail!("--caches models what the experiment, or --without, leaves out");
+    }
     experiment.caches = options.caches.map(|model| model.one_in).or(experiment.caches);
     options.choose_schedulers(&mut experiment)?;
     programs_can_run(&experiment).map_err(|wrong| in_file(&wrong, options.experiment.file()))?;

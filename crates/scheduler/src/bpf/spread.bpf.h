@@ -14,10 +14,15 @@ u32 mode;
 const volatile u8 package_of[TW_MAX_CPUS];
 const volatile u8 llc_package[TW_DOMAINS];
 
-/* Where a task's program is at home, plus one, or 0; and how many of its threads are ready. */
-struct household {
+/* A task that looks for a CPU. */
+struct seeker {
+	/* Where it ran. */
+	s32 prev;
+	/* Where its program is at home, plus one, or 0; and how many threads of that are ready. */
 	u32 home;
 	u32 nr_ready;
+	/* It came from another last-level cache of late, or changed places. */
+	bool rests;
 };
 
 /* How many CPUs are busy, in each last-level cache and each package, and the best of the idle ones. */
@@ -69,31 +74,33 @@ static void count_busy(struct tally *tally, s32 from, const struct cpumask *idle
 	}
 }
 
-/* The place of a CPU's last-level cache in the order in which the program takes them. */
-static u32 spill_of(s32 cpu, const struct household *of)
+/* The place of a CPU's last-level cache in the order in which the task's program takes them. */
+static u32 spill_of(s32 cpu, const struct seeker *seeker)
 {
-	u32 home = of->home - 1;
+	u32 home = seeker->home - 1;
 	bool same_package = llc_package[home & (TW_DOMAINS - 1)] == package_at(cpu);
 
-	return tw_spill(of->home, llc_at(cpu) + 1, same_package, of->nr_ready, cores_of_llc(home));
+	return tw_spill(seeker->home, llc_at(cpu) + 1, same_package, seeker->nr_ready, cores_of_llc(home));
 }
 
-/* A CPU as a task of this program sees it. */
-static struct tw_spot spot_of(s32 cpu, const struct tw_seat *seat, const struct household *of,
+/* A CPU as a task sees it. */
+static struct tw_spot spot_of(s32 cpu, const struct tw_seat *seat, const struct seeker *seeker,
 			      const struct tally *tally)
 {
 	return (struct tw_spot){
 		.seat = *seat,
-		.spill = spill_of(cpu, of),
+		.spill = spill_of(cpu, seeker),
+		.away = seeker->rests && llc_at(cpu) != llc_at(seeker->prev),
 		.nr_busy_llc = tally->llc[llc_at(cpu)],
 		.nr_busy_package = tally->package[package_at(cpu)],
 	};
 }
 
-/* Finds the best of the idle CPUs for a task of this program that ran on `prev`, or -1. */
-static void find_spot(const struct task_struct *p, s32 prev, const struct household *of,
-		      const struct cpumask *idle, struct tally *tally)
+/* Finds the best of the idle CPUs for a task, or -1. */
+static void find_spot(const struct task_struct *p, const struct seeker *seeker, const struct cpumask *idle,
+		      struct tally *tally)
 {
+	s32 prev = seeker->prev;
 	const struct cpumask *online = scx_bpf_get_online_cpumask();
 	u32 i, nr = nr_spots();
 
@@ -109,7 +116,7 @@ static void find_spot(const struct task_struct *p, s32 prev, const struct househ
 		    !bpf_cpumask_test_cpu(cpu, online))
 			continue;
 		seat = seat_of(p, cpu, prev, idle, online);
-		spot = spot_of(cpu, &seat, of, tally);
+		spot = spot_of(cpu, &seat, seeker, tally);
 		rank = tw_spot_rank(&spot, mode);
 		if (rank >= tally->best_rank)
 			continue;
@@ -119,30 +126,46 @@ static void find_spot(const struct task_struct *p, s32 prev, const struct househ
 	scx_bpf_put_cpumask(online);
 }
 
+/* Claims the CPU that was found, and has the task rest if it comes from another cache; or -1. */
+static s32 claim_best(struct task_ctx *tctx, const struct seeker *seeker, const struct tally *tally)
+{
+	if (tally->best < 0 || !scx_bpf_test_and_clear_cpu_idle(tally->best))
+		return -1;
+	if (llc_at(tally->best) != llc_at(seeker->prev))
+		tw_note_change(&tctx->rest, scx_bpf_now());
+	return tally->best;
+}
+
 /* An idle CPU as the mode wants it for a task that wakes up, claimed, or -1. */
 static s32 claim_spot(struct task_struct *p, s32 prev)
 {
 	u32 zero = 0, nr_others;
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &zero);
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 	u8 *known = find_home(p, &nr_others);
 	const struct cpumask *idle;
-	struct household of;
+	struct seeker seeker;
+	s32 best;
 
-	if (!tally || !known)
+	if (!tally || !tctx || !known)
 		return -1;
 	/* It is counted already, if its program is. */
 	if (nr_others && is_counted(p))
 		nr_others--;
-	of = (struct household){ .home = *known, .nr_ready = nr_others + 1 };
+	seeker = (struct seeker){
+		.prev = prev,
+		.home = *known,
+		.nr_ready = nr_others + 1,
+		.rests = !tw_may_change(&tctx->rest, scx_bpf_now()),
+	};
 	idle = scx_bpf_get_idle_cpumask();
 	count_busy(tally, prev, idle);
-	find_spot(p, prev, &of, idle, tally);
+	find_spot(p, &seeker, idle, tally);
 	scx_bpf_put_idle_cpumask(idle);
-	if (tally->best < 0 || !scx_bpf_test_and_clear_cpu_idle(tally->best))
-		return -1;
-	if (tw_founds_home(nr_others))
-		*known = llc_at(tally->best) + 1;
-	return tally->best;
+	best = claim_best(tctx, &seeker, tally);
+	if (best >= 0 && tw_founds_home(nr_others))
+		*known = llc_at(best) + 1;
+	return best;
 }
 
 /* An idle CPU for which a running task leaves its own, claimed, or -1. */
@@ -150,34 +173,40 @@ static s32 find_better_spot(struct task_struct *p, s32 cpu)
 {
 	u32 zero = 0, nr_ready, own_rank;
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &zero);
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 	u8 *known = find_home(p, &nr_ready);
 	const struct cpumask *idle, *online;
-	struct household of;
+	struct seeker seeker;
 	struct tw_seat seat;
 	struct tw_spot own;
+	s32 best;
 
-	if (!tally || !known)
+	if (!tally || !tctx || !known)
 		return -1;
-	of = (struct household){ .home = *known, .nr_ready = nr_ready };
+	seeker = (struct seeker){
+		.prev = cpu,
+		.home = *known,
+		.nr_ready = nr_ready,
+		.rests = !tw_may_change(&tctx->rest, scx_bpf_now()),
+	};
 	idle = scx_bpf_get_idle_cpumask();
 	online = scx_bpf_get_online_cpumask();
 	count_busy(tally, cpu, idle);
 	seat = seat_of(p, cpu, cpu, idle, online);
 	scx_bpf_put_cpumask(online);
-	own = spot_of(cpu, &seat, &of, tally);
+	own = spot_of(cpu, &seat, &seeker, tally);
 	/* Itself. */
 	own.nr_busy_llc -= own.nr_busy_llc ? 1 : 0;
 	own.nr_busy_package -= own.nr_busy_package ? 1 : 0;
 	own_rank = tw_spot_rank(&own, mode);
-	find_spot(p, cpu, &of, idle, tally);
+	find_spot(p, &seeker, idle, tally);
 	scx_bpf_put_idle_cpumask(idle);
-	if (tally->best < 0 || !tw_leaves_spot(own_rank, tally->best_rank))
+	if (!tw_leaves_spot(own_rank, tally->best_rank))
 		return -1;
-	if (!scx_bpf_test_and_clear_cpu_idle(tally->best))
-		return -1;
-	if (tw_founds_home(nr_ready ? nr_ready - 1 : 0))
-		*known = llc_at(tally->best) + 1;
-	return tally->best;
+	best = claim_best(tctx, &seeker, tally);
+	if (best >= 0 && tw_founds_home(nr_ready ? nr_ready - 1 : 0))
+		*known = llc_at(best) + 1;
+	return best;
 }
 
 #endif /* TW_SPREAD_BPF_H */

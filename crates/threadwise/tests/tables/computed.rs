@@ -98,10 +98,18 @@ pub fn known_phases() -> String {
 
 /// Losses of assignments on a computed UltraSPARC T2, in percent of the best.
 pub fn assignments(options: &str) -> String {
-    let row = |program: &str| {
-        let all = computed(&format!(
+    let of = |program: &str| {
+        computed(&format!(
             "place evaluate ipfwd:{program} {options} --store {{scratch}}"
-        ));
+        ))
+    };
+    losses(&IPFWD_VARIANTS.map(of))
+}
+
+/// What `place evaluate` said of each of the nine programs.
+pub fn losses(of_programs: &[Value]) -> String {
+    let row = |all: &Value| {
+        let program = all["subject"].as_str().unwrap().strip_prefix("ipfwd:").unwrap();
         let of = |reading: &str, key: &str| 100.0 * all["readings"][reading][key].as_f64().unwrap();
         let excess = |key: &str| format!("{:.1}", of("excess", key));
         let errors = ["literal", "foreign-only", "excess"]
@@ -118,7 +126,7 @@ pub fn assignments(options: &str) -> String {
             errors.join(", ")
         )
     };
-    let rows: String = IPFWD_VARIANTS.into_iter().map(row).collect();
+    let rows: String = of_programs.iter().map(row).collect();
     format!(
         "| program | chosen | best of 5 | chosen, literal | naive | worst | balanced | worst | prediction off by: literal, foreign-only, excess |\n\
          |---|---|---|---|---|---|---|---|---|\n{rows}"

@@ -8,6 +8,7 @@ mod beside;
 mod caches;
 mod computed;
 mod costs;
+mod figures;
 mod musts;
 mod pairs;
 mod programs;
@@ -292,6 +293,15 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
             "assignments-24",
             computed::assignments("--instances 8 --samples 1000"),
         ),
+        (
+            "simulated-assignments-6",
+            computed::losses(&figures::lines("blackbox-6")),
+        ),
+        (
+            "simulated-assignments-24",
+            computed::losses(&figures::lines("blackbox-24")),
+        ),
+        ("packets", figures::packets()),
         ("means", pairs::all_programs()),
         ("lengths", pairs::lengths()),
         (
@@ -401,6 +411,7 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
         ("crowd", speedups(&kept("crowd", ""))),
         ("bound", speedups(&kept("bound", ""))),
         ("two-caches", gains(&kept("two-caches", ""))),
+        ("modes", gains(&kept("modes", ""))),
         ("nice", speedups(&kept("nice", ""))),
         ("lab-nice", speedups(&measured("lab-nice"))),
         ("lab-switches", costs::switches(&measured("lab-switches"))),

@@ -30,9 +30,13 @@ impl Tally {
     }
 }
 
-/// Where a task's program is at home, and how many of its threads are ready.
+/// A task that looks for a CPU (`struct seeker`).
 #[derive(Clone, Copy)]
-struct Household {
+struct Seeker {
+    task: TaskIndex,
+    /// Where it ran.
+    prev: CpuIndex,
+    /// Where its program is at home, and how many threads of that are ready.
     home: Option<usize>,
     nr_ready: u32,
 }
@@ -52,35 +56,29 @@ impl Threadwise {
         }
     }
 
-    /// A CPU as a task of this program sees it that ran on `prev`.
-    fn spot_of(
-        &self,
-        kernel: &Kernel,
-        (task, prev): (TaskIndex, CpuIndex),
-        cpu: CpuIndex,
-        Household { home, nr_ready }: Household,
-        tally: &Tally,
-    ) -> Spot {
+    /// A CPU as a task sees it.
+    fn spot_of(&self, kernel: &Kernel, seeker: &Seeker, cpu: CpuIndex, tally: &Tally) -> Spot {
+        let &Seeker {
+            task,
+            prev,
+            home,
+            nr_ready,
+        } = seeker;
         let (llc, package) = (kernel.domains.llc_of(cpu), kernel.domains.package_of(cpu));
         let same_package = home.is_some_and(|home| kernel.domains.shares_package(home, cpu));
         let nr_cores = home.map_or(0, |home| kernel.domains.nr_cores(home));
         Spot {
             seat: self.seat_of(kernel, task, cpu, prev),
             spill: spill(home, llc, same_package, nr_ready, nr_cores),
+            away: kernel.domains.is_across(prev, cpu) && !self.tasks[task].rest.may_change(kernel.now),
             nr_busy_llc: tally.llc[llc],
             nr_busy_package: tally.package[package],
         }
     }
 
-    /// The best of the idle CPUs for a task of this program that ran on `prev`.
-    fn find_spot(
-        &self,
-        kernel: &Kernel,
-        task: TaskIndex,
-        prev: CpuIndex,
-        of: Household,
-        tally: &Tally,
-    ) -> Option<(Spot, CpuIndex)> {
+    /// The best of the idle CPUs for a task.
+    fn find_spot(&self, kernel: &Kernel, seeker: &Seeker, tally: &Tally) -> Option<(Spot, CpuIndex)> {
+        let &Seeker { task, prev, .. } = seeker;
         let nr = kernel.cpus.len();
         let mut best: Option<(u32, Spot, CpuIndex)> = None;
         for step in 0..nr.min(IDLE_SCAN) {
@@ -88,7 +86,7 @@ impl Threadwise {
             if !kernel.is_idle(cpu) || !kernel.may_run(task, cpu) {
                 continue;
             }
-            let spot = self.spot_of(kernel, (task, prev), cpu, of, tally);
+            let spot = self.spot_of(kernel, seeker, cpu, tally);
             let Some(rank) = spot.rank(self.mode) else {
                 continue;
             };
@@ -97,6 +95,13 @@ impl Threadwise {
             }
         }
         best.map(|(_, spot, cpu)| (spot, cpu))
+    }
+
+    /// A task goes to a CPU: it rests if that is behind another cache.
+    fn note_move(&mut self, kernel: &Kernel, seeker: &Seeker, cpu: CpuIndex) {
+        if kernel.domains.is_across(seeker.prev, cpu) {
+            self.tasks[seeker.task].rest.note_change(kernel.now);
+        }
     }
 
     /// An idle CPU as the mode wants it for a task that wakes up, claimed.
@@ -109,14 +114,17 @@ impl Threadwise {
         // Here it is counted after this, in the kernel before.
         let (program, nr_others) = self.find_home(kernel, kernel.tasks[task].program);
         let tally = Tally::of(kernel, prev);
-        let of = Household {
+        let seeker = Seeker {
+            task,
+            prev,
             home: self.homes[program],
             nr_ready: nr_others + 1,
         };
-        let (_, best) = self.find_spot(kernel, task, prev, of, &tally)?;
+        let (_, best) = self.find_spot(kernel, &seeker, &tally)?;
         if !kernel.claim_idle(best) {
             return None;
         }
+        self.note_move(kernel, &seeker, best);
         if founds_home(nr_others) {
             self.homes[program] = Some(kernel.domains.llc_of(best));
         }
@@ -131,19 +139,22 @@ impl Threadwise {
         cpu: CpuIndex,
     ) -> Option<CpuIndex> {
         let (program, nr_ready) = self.find_home(kernel, kernel.tasks[task].program);
-        let of = Household {
+        let seeker = Seeker {
+            task,
+            prev: cpu,
             home: self.homes[program],
             nr_ready,
         };
         let tally = Tally::of(kernel, cpu);
-        let mut own = self.spot_of(kernel, (task, cpu), cpu, of, &tally);
+        let mut own = self.spot_of(kernel, &seeker, cpu, &tally);
         // Itself.
         own.nr_busy_llc = own.nr_busy_llc.saturating_sub(1);
         own.nr_busy_package = own.nr_busy_package.saturating_sub(1);
-        let (spot, best) = self.find_spot(kernel, task, cpu, of, &tally)?;
+        let (spot, best) = self.find_spot(kernel, &seeker, &tally)?;
         if !own.is_left_for(&spot, self.mode) || !kernel.claim_idle(best) {
             return None;
         }
+        self.note_move(kernel, &seeker, best);
         if founds_home(nr_ready.saturating_sub(1)) {
             self.homes[program] = Some(kernel.domains.llc_of(best));
         }
