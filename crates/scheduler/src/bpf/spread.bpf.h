@@ -74,23 +74,33 @@ static void count_busy(struct tally *tally, s32 from, const struct cpumask *idle
 	}
 }
 
-/* The place of a CPU's last-level cache in the order in which the task's program takes them. */
-static u32 spill_of(s32 cpu, const struct seeker *seeker)
-{
-	u32 home = seeker->home - 1;
-	bool same_package = llc_package[home & (TW_DOMAINS - 1)] == package_at(cpu);
+/* Of what spot_place() says: the task rests, and the CPU is behind another cache. */
+#define TW_PLACE_AWAY 0x100
 
-	return tw_spill(seeker->home, llc_at(cpu) + 1, same_package, seeker->nr_ready, cores_of_llc(home));
+/*
+ * The place of a CPU's last-level cache in the order in which a task's program takes them, and whether it is
+ * away from `prev` for one that rests. The verifier looks at a function that others may call once, and not
+ * for each way through it in each round of a loop.
+ */
+__noinline u32 spot_place(s32 cpu, s32 prev, u32 home, u32 nr_ready, bool rests)
+{
+	u32 llc = llc_at(cpu);
+	bool same_package = llc_package[(home - 1) & (TW_DOMAINS - 1)] == package_at(cpu);
+	u32 spill = tw_spill(home, llc + 1, same_package, nr_ready, cores_of_llc(home - 1));
+
+	return rests && llc != llc_at(prev) ? spill | TW_PLACE_AWAY : spill;
 }
 
 /* A CPU as a task sees it. */
 static struct tw_spot spot_of(s32 cpu, const struct tw_seat *seat, const struct seeker *seeker,
 			      const struct tally *tally)
 {
+	u32 place = spot_place(cpu, seeker->prev, seeker->home, seeker->nr_ready, seeker->rests);
+
 	return (struct tw_spot){
 		.seat = *seat,
-		.spill = spill_of(cpu, seeker),
-		.away = seeker->rests && llc_at(cpu) != llc_at(seeker->prev),
+		.spill = place & (TW_PLACE_AWAY - 1),
+		.away = place / TW_PLACE_AWAY,
 		.nr_busy_llc = tally->llc[llc_at(cpu)],
 		.nr_busy_package = tally->package[package_at(cpu)],
 	};
