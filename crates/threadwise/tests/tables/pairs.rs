@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::{
-    compared, jitters, kept, least, mean_and_least, means, measured, more, of_all, programs_of, table,
-    together, version_of,
+    compared, jitters, kept, least, mean_and_least, means, measured, more, name_cells, of_all, programs_of,
+    table, together, version_of,
 };
 
 /// Means over all pairs and threes, kernel and ours.
@@ -162,21 +162,22 @@ fn lab_pairs_row(result: &Value, nth: usize, phases: &str) -> String {
 
 /// Threes in the lab.
 pub fn lab_triples() -> String {
-    let row = |cores: &str, name: &str| {
+    let rows = |cores: &str, name: &str| {
         let result = measured(name);
-        let idle = [0, 1].map(|scheduler| 100.0 * of_all(&means(&result, scheduler, "idle")));
-        format!(
-            "| {cores} | {} | {} | {:.1} -> {:.1} % |\n",
-            together(&result).count(),
-            compared(&result, 1),
-            idle[0],
-            idle[1]
-        )
+        assert_eq!(together(&result).count(), 33);
+        let names = name_cells(&result, 0..);
+        let names = names.split('|').map(str::trim).filter(|name| !name.is_empty());
+        let row = |(scheduler, name): (usize, &str)| {
+            let idle = 100.0 * of_all(&means(&result, scheduler, "idle"));
+            let gains = compared(&result, scheduler);
+            format!("| {cores} | {name} | {gains} | {idle:.1} % |\n")
+        };
+        names.enumerate().map(row).collect::<String>()
     };
     [
-        "| cores | threes | gain | least | clearly more, less | idle |\n|---|---|---|---|---|---|\n",
-        &row("equal", "lab-triples-equal"),
-        &row("one twice as fast", "lab-triples-unequal"),
+        "| cores | scheduler | gain | least | clearly more, less | idle |\n|---|---|---|---|---|---|\n",
+        &rows("equal", "lab-triples-equal"),
+        &rows("one twice as fast", "lab-triples-unequal"),
     ]
     .concat()
 }
