@@ -560,42 +560,6 @@ fn speeds_that_nobody_tells_are_measured() {
     assert!(least(&unmeasured) < 0.7, "{unmeasured:?} without");
 }
 
-#[test]
-#[ignore = "long: make test FULL=1"]
-fn speeds_that_the_kernel_tells_are_gone_by() {
-    // The kernel's own scale; what firmware says (CPPC), where it shows that only; and where the driver amd-pstate ranks cores, highest
-    // frequencies, because a rank is no speed: here it has the last CPU come first.
-    let scaled = "tell cpu_capacity 1024 512 512 512 512 512 512 512";
-    let cppc = "busybox rm /tmp/cpu/cpu*/cpu_capacity
-         tell acpi_cppc/highest_perf 200 100 100 100 100 100 100 100";
-    let ranked = "tell acpi_cppc/highest_perf 166 166 166 166 166 166 166 255
-         tell cpufreq/amd_pstate_prefcore_ranking 166 166 166 166 166 166 166 255
-         tell cpufreq/cpuinfo_max_freq 4000000 2000000 2000000 2000000 2000000 2000000 2000000 2000000";
-    let told = |files: &str, holds: fn(f64) -> bool| {
-        let script = format!(
-            r#"tell() {{
-                file=$1; shift; cpu=0
-                for value; do
-                    case $file in */*) busybox mkdir -p /tmp/cpu/cpu$cpu/${{file%/*}} ;; esac; echo $value >/tmp/cpu/cpu$cpu/$file; cpu=$((cpu + 1))
-                done
-            }}
-            busybox taskset 1 threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf --duration 1 --format json
-            busybox cp -r /sys/devices/system/cpu /tmp/cpu 2>/dev/null
-            {files}
-            busybox mount --bind /tmp/cpu /sys/devices/system/cpu
-            attach; for i in 1 2 3 4; do serial --duration 1 --format json; done; busybox kill -INT $S; wait $S
-            busybox umount /sys/devices/system/cpu; busybox rm -r /tmp/cpu"#
-        );
-        least(&on_amp_8("", &script, |done| holds(least(done))))
-    };
-    for files in [scaled, cppc, ranked] {
-        let least = told(files, |least| least > 0.9);
-        assert!(least > 0.9, "{least} of the fast CPU's speed: {files}");
-    }
-    let untold = told("", |least| least < 0.7);
-    assert!(untold < 0.7, "{untold} where the kernel tells none");
-}
-
 const TWO_QUADS: &str = "package:2 llc:1 core:4";
 
 /// How many of four programs of a thread each run in each of two packages under a mode, most of the time: who looks is awake
