@@ -560,6 +560,62 @@ fn speeds_that_nobody_tells_are_measured() {
     assert!(least(&unmeasured) < 0.7, "{unmeasured:?} without");
 }
 
+#[test]
+#[ignore = "long: make test FULL=1"]
+fn speeds_that_the_kernel_tells_are_gone_by() {
+    // The kernel's own scale; what firmware says (CPPC), where it shows that only; and where the driver amd-pstate ranks cores, highest
+    // frequencies, because a rank is no speed: here it has CPU 1 come first. The kernel of the guest knows of equal CPUs, so these files are
+    // laid over its own, and each makes another CPU the fast one. A serial program begins on CPU 2, which is let go soon.
+    let script = r#"
+        cpus=/sys/devices/system/cpu
+        tell() {
+            file=/$1; shift; cpu=0
+            for value; do busybox mkdir -p /tmp/cpu/cpu$cpu${file%/*}; echo $value >/tmp/cpu/cpu$cpu$file; cpu=$((cpu + 1)); done
+        }
+        scheduled() {
+            busybox mount --bind /tmp/cpu $cpus; attach
+            busybox taskset 4 threadwise bench synthetic --phase-units 500 --threads 1 --ratio 1:inf --duration 20 >/dev/null & P=$!
+            busybox sleep 0.5
+            for t in /proc/$P/task/*; do busybox taskset -p ff ${t##*/} >/dev/null; done
+            busybox sleep 0.5
+            for i in 1 2 3 4 5 6 7 8 9 10; do
+                busybox sleep 0.1; busybox cat /proc/$P/task/*/stat | busybox awk '$3 == "R" { printf "%d ", $39 }'
+            done
+            echo looked
+            busybox kill $P $S; wait; until_state disabled; busybox umount $cpus
+            busybox rm -rf /tmp/cpu/cpu*/cpu_capacity /tmp/cpu/cpu*/acpi_cppc /tmp/cpu/cpu*/cpufreq
+        }
+        busybox taskset -p 1 $$ >/dev/null; busybox mkdir /tmp/cpu
+        for list in online present possible; do busybox cat $cpus/$list >/tmp/cpu/$list; done
+        for cpu in 0 1 2 3 4 5 6 7; do busybox mkdir /tmp/cpu/cpu$cpu; busybox cp -r $cpus/cpu$cpu/topology /tmp/cpu/cpu$cpu; done
+        tell cpu_capacity 512 512 512 1024 512 512 512 512; scheduled
+        tell acpi_cppc/highest_perf 100 100 100 100 100 200 100 100; scheduled
+        tell acpi_cppc/highest_perf 166 255 166 166 166 166 166 166
+        tell cpufreq/amd_pstate_prefcore_ranking 166 255 166 166 166 166 166 166
+        tell cpufreq/cpuinfo_max_freq 2000000 2000000 2000000 2000000 2000000 2000000 4000000 2000000; scheduled
+        "#;
+    let job = as_fast_as_possible(job("", script));
+    // How often it was seen on the CPU that each makes the fast one.
+    let seen = until_shown("smp-8", &job, seen_where_told, |seen| {
+        seen.iter().all(|share| *share > 0.8)
+    });
+    assert!(
+        seen.iter().all(|share| *share > 0.8),
+        "by scale, CPPC and frequency: {seen:?}"
+    );
+}
+
+fn seen_where_told(out: &str) -> Vec<f64> {
+    let lines = out.lines().filter_map(|line| line.strip_suffix("looked"));
+    let share = |(line, told): (&str, &str)| {
+        let seen: Vec<_> = line.split_whitespace().collect();
+        seen.iter().filter(|cpu| **cpu == told).count() as f64 / seen.len().max(1) as f64
+    };
+    let seen: Vec<_> = lines.zip(["3", "5", "6"]).map(share).collect();
+    assert_eq!(seen.len(), 3, "{out}");
+    seen
+}
+
 const TWO_QUADS: &str = "package:2 llc:1 core:4";
 
 /// How many of four programs of a thread each run in each of two packages under a mode, most of the time: who looks is awake

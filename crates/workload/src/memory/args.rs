@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The program's options on a command line.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Pattern, Sharing, Spec};
@@ -28,6 +29,13 @@ pub struct Args {
     /// Whether each thread has a working set of its own.
     #[arg(long, value_enum, default_value_t)]
     pub sharing: Sharing,
+
+    /// The working set is the beginning of this file: one memory for all processes that name it.
+    ///
+    /// It is made if it is not there; in /dev/shm it is a shared-memory segment. It is only read, in an order of `sequential`
+    /// or `random`, by all threads: with --sharing shared.
+    #[arg(long, value_name = "PATH")]
+    pub file: Option<PathBuf>,
 
     /// Of 100 accesses so many write too.
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
@@ -64,6 +72,7 @@ impl From<Args> for Spec {
             bytes: args.working_set,
             pattern: args.pattern,
             sharing: args.sharing,
+            file: args.file,
             write_percent: args.writes,
             compute: args.compute,
             duration: args.duration,
@@ -98,13 +107,14 @@ mod tests {
             ..Spec::default()
         };
         assert_eq!(spec("memory").unwrap(), expected);
-        let line = "memory -n 2 --working-set 64K --pattern random --sharing shared --writes 30 --compute 5 \
+        let line = "memory -n 2 --working-set 64K --pattern random --sharing shared --file /dev/shm/set --writes 30 --compute 5 \
                     --duration 0.5 --accesses 9 --seed 4 --start-at-ns 77";
         let expected = Spec {
             threads: 2,
             bytes: 65536,
             pattern: Pattern::Random,
             sharing: Sharing::Shared,
+            file: Some(PathBuf::from("/dev/shm/set")),
             write_percent: 30,
             compute: 5,
             duration: Duration::from_millis(500),

@@ -2,8 +2,12 @@
 //! A working set, and ways through it.
 
 use std::collections::TryReserveError;
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use memmap2::{Mmap, MmapOptions};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
@@ -15,14 +19,19 @@ pub const LINE_BYTES: u64 = 64;
 /// A line: which comes next, and how often it was written.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Line {
+pub(crate) struct Line {
     next: u64,
     writes: AtomicU64,
 }
 
-/// The lines of a working set, linked in one random cycle.
+/// The lines of a working set.
 #[derive(Debug)]
-pub(crate) struct Lines(Vec<Line>);
+pub(crate) enum Lines {
+    /// This process's own.
+    Own(Vec<Line>),
+    /// Those of a file, which are not linked.
+    OfFile(Mmap),
+}
 
 /// What accesses came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,12 +41,12 @@ pub(crate) struct Done {
 }
 
 impl Lines {
-    /// So many lines, at least one, in a cycle that depends on the seed.
+    /// So many lines, at least one, in one random cycle that depends on the seed.
     ///
     /// # Errors
     /// If there is not enough memory.
     pub fn new(count: u64, seed: u64) -> Result<Self, TryReserveError> {
-        let Self(mut lines) = Self::unlinked(count)?;
+        let mut lines = leading_to_themselves(count)?;
         // Sattolo's variant of the shuffle (Information Processing Letters 22, 1986) yields a single cycle.
         let mut random = Pcg64::new(u128::from(seed), 0xa02_bdbf_7bb3_c0a7_ac28_fa16_a64a_bf96);
         for last in (1..lines.len()).rev() {
@@ -45,7 +54,7 @@ impl Lines {
             let (head, tail) = lines.split_at_mut(last);
             std::mem::swap(&mut head[other].next, &mut tail[0].next);
         }
-        Ok(Self(lines))
+        Ok(Self::Own(lines))
     }
 
     /// So many lines of which each leads to itself, for who does not chase: linking them takes longer than writing them.
@@ -53,28 +62,66 @@ impl Lines {
     /// # Errors
     /// If there is not enough memory.
     pub fn unlinked(count: u64) -> Result<Self, TryReserveError> {
-        let mut lines = Vec::new();
-        lines.try_reserve_exact(count as usize)?;
-        // Memory that was never written is one page of zeroes, wherever it is read.
-        lines.extend((0..count).map(|next| Line {
-            next,
-            writes: AtomicU64::new(0),
-        }));
-        Ok(Self(lines))
+        leading_to_themselves(count).map(Self::Own)
+    }
+
+    /// The first so many lines of a file, which all processes that do so have in the same memory, to be read only. It is made, or
+    /// made longer, if need be.
+    ///
+    /// # Errors
+    /// If it cannot be opened, made as long, or mapped.
+    pub fn of_file(path: &Path, count: u64) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        let bytes = count * LINE_BYTES;
+        if file.metadata()?.len() < bytes {
+            file.set_len(bytes)?;
+        }
+        // SAFETY: what another process writes meanwhile is read as numbers, any of which will do. Who makes the file shorter
+        // ends this program by SIGBUS, as with any file that is mapped.
+        let map = unsafe { MmapOptions::new().len(bytes as usize).map(&file)? };
+        Ok(Self::OfFile(map))
+    }
+
+    /// All, in order.
+    fn all(&self) -> &[Line] {
+        match self {
+            Self::Own(lines) => lines,
+            Self::OfFile(map) => {
+                let count = map.len() / size_of::<Line>();
+                // SAFETY: it begins with a page and is as long, any bytes are a line, and only loads are made of them.
+                unsafe { std::slice::from_raw_parts(map.as_ptr().cast(), count) }
+            }
+        }
     }
 
     /// How many there are.
     pub fn count(&self) -> u64 {
-        self.0.len() as u64
+        self.all().len() as u64
     }
 
-    /// All writes that the lines hold.
+    /// All writes of this process that the lines hold.
     pub fn held(&self) -> u64 {
-        self.0
-            .iter()
-            .map(|line| line.writes.load(Ordering::Relaxed))
-            .sum()
+        match self {
+            Self::Own(lines) => lines.iter().map(|line| line.writes.load(Ordering::Relaxed)).sum(),
+            Self::OfFile(_) => 0,
+        }
     }
+}
+
+fn leading_to_themselves(count: u64) -> Result<Vec<Line>, TryReserveError> {
+    let mut lines = Vec::new();
+    lines.try_reserve_exact(count as usize)?;
+    // Memory that was never written is one page of zeroes, wherever it is read.
+    lines.extend((0..count).map(|next| Line {
+        next,
+        writes: AtomicU64::new(0),
+    }));
+    Ok(lines)
 }
 
 /// A number below `limit` from 64 random bits (Lemire, Fast Random Integer Generation in an Interval, 2019, without the
@@ -113,7 +160,7 @@ impl<'a> Walk<'a> {
     /// From a line on, which is one of the lines.
     pub fn new(lines: &'a Lines, start: u64, how: How) -> Self {
         Self {
-            lines: &lines.0,
+            lines: lines.all(),
             at: start as usize,
             pattern: how.pattern,
             shared: how.sharing == Sharing::Shared,
@@ -192,7 +239,7 @@ mod tests {
 
     fn writes(lines: &Lines) -> Vec<u64> {
         let load = |line: &Line| line.writes.load(Ordering::Relaxed);
-        lines.0.iter().map(load).collect()
+        lines.all().iter().map(load).collect()
     }
 
     #[test]
@@ -215,11 +262,11 @@ mod tests {
     fn a_chase_goes_where_no_prefetcher_follows() {
         let lines = Lines::new(4096, 1).unwrap();
         let near = |(at, line): (usize, &Line)| line.next.abs_diff(at as u64) < 8;
-        let nr_near = lines.0.iter().enumerate().filter(|line| near(*line)).count();
+        let nr_near = lines.all().iter().enumerate().filter(|line| near(*line)).count();
         assert!(nr_near < 4096 / 50, "{nr_near} of 4096 go to a neighbour");
         let other = Lines::new(4096, 2).unwrap();
         assert!(
-            lines.0.iter().zip(&other.0).any(|(a, b)| a.next != b.next),
+            lines.all().iter().zip(other.all()).any(|(a, b)| a.next != b.next),
             "the seed counts"
         );
     }
@@ -245,6 +292,24 @@ mod tests {
                 (1000, expected, expected)
             );
         }
+    }
+
+    #[test]
+    fn who_maps_one_file_has_one_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("set");
+        let [one, other] = [3, 5].map(|count| Lines::of_file(&path, count).unwrap());
+        assert_eq!((one.count(), other.count()), (3, 5));
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 5 * LINE_BYTES);
+        std::os::unix::fs::FileExt::write_at(
+            &OpenOptions::new().write(true).open(&path).unwrap(),
+            &7_u64.to_ne_bytes(),
+            LINE_BYTES,
+        )
+        .unwrap();
+        let next = |lines: &Lines| lines.all()[1].next;
+        assert_eq!((next(&one), next(&other)), (7, 7));
+        assert!(Lines::of_file(folder.path(), 1).is_err(), "a folder");
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod program;
 mod report;
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -62,6 +63,10 @@ pub struct Spec {
     pub pattern: Pattern,
     /// Whose the lines are.
     pub sharing: Sharing,
+    /// The working set is the beginning of this file, which is made if it is not there: one memory for all processes that name
+    /// it, a shared-memory segment if it is in `/dev/shm`. It is only read, and has no chain, so that no process waits
+    /// for what another writes.
+    pub file: Option<PathBuf>,
     /// Of 100 accesses so many write too; 0 to 100.
     pub write_percent: u32,
     /// Steps of a calculation in registers between two accesses, some ten instructions each.
@@ -91,6 +96,7 @@ impl Default for Spec {
             bytes: 4 << 20,
             pattern: Pattern::default(),
             sharing: Sharing::default(),
+            file: None,
             write_percent: 0,
             compute: 0,
             duration: Duration::from_secs(10),
@@ -122,6 +128,22 @@ pub enum Error {
     NoMemory {
         /// The size of one.
         bytes: u64,
+    },
+    /// A file is to be the working set, and something else goes only with memory of its own.
+    #[error("a working set in a file is shared and only read, in an order without chain: {what}")]
+    OfFile {
+        /// What does not go with it, and what would.
+        what: &'static str,
+    },
+    /// A file cannot be the working set.
+    #[error("cannot have {bytes} bytes of {path} as working set: {source}", path = path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// How much of it was asked for.
+        bytes: u64,
+        /// The system's reason.
+        source: io::Error,
     },
     /// The common start had passed before the working sets were there.
     #[error("the start time {start_at_ns} ns is past: it was {now_ns} ns when the working sets were ready")]

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use super::lines::{Done, How, LINE_BYTES, Lines, Walk};
-use super::{Error, Report, SCHEMA, Sharing, Spec};
+use super::{Error, Pattern, Report, SCHEMA, Sharing, Spec};
 use crate::signals::{Interrupts, Mask};
 use crate::stop::{Stop, now_ns};
 
@@ -90,12 +90,37 @@ fn check(spec: &Spec) -> Result<(), Error> {
     check("a working set in bytes", spec.bytes, LINE_BYTES, Spec::MAX_BYTES)?;
     check("a share of writes in percent", spec.write_percent.into(), 0, 100)?;
     check("a number of accesses", spec.accesses.unwrap_or(1), 1, u64::MAX)?;
-    check("a duration in ns", ns, 1, u64::MAX)
+    check("a duration in ns", ns, 1, u64::MAX)?;
+    match spec.file {
+        Some(_) => check_of_file(spec),
+        None => Ok(()),
+    }
+}
+
+fn check_of_file(spec: &Spec) -> Result<(), Error> {
+    let what = match spec {
+        _ if spec.sharing == Sharing::Private => "threads with sets of their own have no file",
+        _ if spec.write_percent > 0 => "0 % of the accesses may write",
+        _ if spec.pattern == Pattern::Chase => "its pattern is sequential or random",
+        _ => return Ok(()),
+    };
+    Err(Error::OfFile { what })
 }
 
 fn lines(spec: &Spec, thread: u64) -> Result<Lines, Error> {
-    let seed = spec.seed.wrapping_add(thread);
-    Lines::new(spec.bytes / LINE_BYTES, seed).map_err(|_| Error::NoMemory { bytes: spec.bytes })
+    let (seed, bytes, count) = (
+        spec.seed.wrapping_add(thread),
+        spec.bytes,
+        spec.bytes / LINE_BYTES,
+    );
+    match &spec.file {
+        Some(path) => Lines::of_file(path, count).map_err(|source| Error::File {
+            path: path.clone(),
+            bytes,
+            source,
+        }),
+        None => Lines::new(count, seed).map_err(|_| Error::NoMemory { bytes }),
+    }
 }
 
 /// What the threads of a run share.
@@ -231,7 +256,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::memory::Pattern;
 
     fn spec() -> Spec {
         Spec {
@@ -258,6 +282,41 @@ mod tests {
                 assert!(report.accesses_per_s > 0.0 && !report.interrupted);
             }
         }
+    }
+
+    #[test]
+    fn a_file_is_a_working_set_that_is_only_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let of_file = Spec {
+            file: Some(folder.path().join("set")),
+            sharing: Sharing::Shared,
+            pattern: Pattern::Random,
+            write_percent: 0,
+            ..spec()
+        };
+        let report = run(&of_file).unwrap();
+        assert_eq!((report.accesses, report.writes), (3000, 0));
+        let refused = |spec: Spec| run(&spec).unwrap_err().to_string();
+        let writing = Spec {
+            write_percent: 1,
+            ..of_file.clone()
+        };
+        assert!(refused(writing).contains("0 %"));
+        let chasing = Spec {
+            pattern: Pattern::Chase,
+            ..of_file.clone()
+        };
+        assert!(refused(chasing).contains("sequential or random"));
+        let private = Spec {
+            sharing: Sharing::Private,
+            ..of_file.clone()
+        };
+        assert!(refused(private).contains("have no file"));
+        let nowhere = Spec {
+            file: Some(folder.path().join("none/set")),
+            ..of_file
+        };
+        assert!(refused(nowhere).contains("none/set"));
     }
 
     #[test]
