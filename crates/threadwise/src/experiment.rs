@@ -29,7 +29,7 @@ pub struct Options {
     experiment: Option<PathBuf>,
 
     /// Go on with a run that was interrupted: its number, or last
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["experiment", "runs", "rounds", "seconds", "seed", "phase_units", "same_phases", "mips", "no_store"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["experiment", "runs", "rounds", "seconds", "seed", "phase_units", "same_phases", "machine", "mips", "no_store"])]
     resume: Option<String>,
 
     /// Only this of the file's runs, such as "A + B", and what each program of it does alone; may be said several times
@@ -57,6 +57,11 @@ pub struct Options {
     /// what the scheduler and the machine do, and jitter (eq. 5) is theirs alone
     #[arg(long)]
     same_phases: bool,
+
+    /// Use this machine instead of the file's: a name from machines/, a file, or a string such as "package:1 llc:1 core:64 pu:1".
+    /// Schedulers are started as the file says
+    #[arg(long)]
+    machine: Option<String>,
 
     /// Give the fastest CPU so many million instructions a second, instead of what the experiment's or the machine's
     /// file says: with fewer a slow host is done sooner
@@ -162,6 +167,9 @@ impl Options {
         experiment.seconds = self.seconds.unwrap_or(experiment.seconds);
         experiment.seed = self.seed.unwrap_or(experiment.seed);
         experiment.same_phases |= self.same_phases;
+        if let Some(machine) = &self.machine {
+            experiment.machine.clone_from(machine);
+        }
         if let Some(units) = self.phase_units {
             set_phases(&mut experiment, units)?;
         }

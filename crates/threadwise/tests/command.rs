@@ -442,6 +442,50 @@ fn a_simulated_experiment_says_so_and_is_the_same_each_time() {
     );
 }
 
+#[test]
+fn an_experiment_can_be_done_on_another_machine() {
+    let on = |machine: &str| {
+        simulated(
+            "two-apps",
+            &[
+                "--seconds",
+                "0.2",
+                "--machine",
+                machine,
+                "--mips",
+                "60",
+                "--format",
+                "json",
+            ],
+        )
+    };
+    let done = |output: &Output| {
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let machine = value["measurement"]["experiment"]["machine"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        (
+            machine,
+            value["runs"][0]["schedulers"][0]["total"]["mean"]
+                .as_f64()
+                .unwrap(),
+        )
+    };
+    let sixteen = "package:1 llc:1 core:16 pu:1";
+    let ((eight, less), (many, more)) = (done(&on("smp-8")), done(&on(sixteen)));
+    assert_eq!((&eight[..], &many[..]), ("smp-8", sixteen));
+    assert!(more > 1.2 * less, "{less} on 8 cores, {more} on 16");
+    let nowhere = on("smp-7000");
+    assert_eq!(nowhere.status.code(), Some(2));
+    assert!(
+        text(&nowhere.stderr).contains("smp-7000"),
+        "{}",
+        text(&nowhere.stderr)
+    );
+}
+
 /// All CPUs go over to the program whose turn it is, and stay with it. Where queues are of unequal length, the boost, which is
 /// smaller beside a long one, does not last for a turn there: that was 0.88 of one after the other; and looks where nobody is
 /// due cost a part of what is left (0.94).
