@@ -33,6 +33,8 @@ const ATTEMPTS: u32 = 8;
 /// If more than this was lost in each of so many attempts, nobody disturbs the host: it is too slow for time to go on.
 const HOPELESS_LOST: f64 = 0.8;
 const HOPELESS_ATTEMPTS: u32 = 3;
+/// How many guests in a row may be lost to the emulator before a round is complete.
+const LOST_GUESTS: u32 = 3;
 /// How long to wait after a void run: twice as long each time, up to a limit.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
@@ -179,6 +181,8 @@ pub enum Progress<'a> {
     Sampled(&'a Sample),
     /// A run was void.
     Void(&'a Sample),
+    /// The emulator lost the guest, and rounds that are not complete are taken in another.
+    Lost,
 }
 
 /// Boots a guest with the programs that the experiment names and carries it out, or what can be of it until `stop`.
@@ -187,7 +191,7 @@ pub enum Progress<'a> {
 ///
 /// # Errors
 /// A wrong experiment, or a guest that does not come up. What goes wrong later is in the [`Outcome`]:
-/// a guest that fails, a scheduler that is thrown out, a host that cannot keep up.
+/// a guest that fails ([but one](Error::is_the_emulators)), a scheduler that is thrown out, a host that cannot keep up.
 pub fn run(
     experiment: &Experiment,
     kernel: &Kernel,
@@ -202,7 +206,8 @@ pub fn run(
     }
     let qemu = qemu_version()?;
     watch(Progress::Booting);
-    let mut guest = Guest::boot(&machine, &experiment.governing(), kernel, &image)?;
+    let boot = || Guest::boot(&machine, &experiment.governing(), kernel, &image);
+    let mut guest = boot()?;
     let schedulers = experiment.schedulers.iter();
     let scheduler_versions = schedulers
         .map(|scheduler| version_of(scheduler, &mut guest))
@@ -231,7 +236,25 @@ pub fn run(
         done: boots_of_rounds(experiment, &samples).into_keys().collect(),
         current: None,
     };
-    let failure = session.all_rounds(&mut samples, &mut watch).err();
+    let mut nr_lost = 0;
+    let failure = loop {
+        let Err(error) = session.all_rounds(&mut samples, &mut watch) else {
+            break None;
+        };
+        let done: BTreeSet<u32> = boots_of_rounds(experiment, &samples).into_keys().collect();
+        let is_further = done.len() > session.done.len();
+        nr_lost = if is_further { 1 } else { nr_lost + 1 };
+        if stop.load(Ordering::Relaxed) || !error.is_the_emulators() || nr_lost >= LOST_GUESTS {
+            break Some(error);
+        }
+        watch(Progress::Lost);
+        watch(Progress::Booting);
+        session.guest = match boot() {
+            Ok(guest) => guest,
+            Err(error) => break Some(error),
+        };
+        (session.boot, session.done, session.current) = (session.boot + 1, done, None);
+    };
     // Ctrl-C reaches QEMU too; that the guest is gone is then no news.
     let failure = failure.map(|error| {
         if stop.load(Ordering::Relaxed) {

@@ -429,6 +429,9 @@ fn show(bar: &ProgressBar, progress: &Progress) {
             bar.set_message(format!("{} under {scheduler}", run.join(" + ")));
         }
         // The bar's own println() says nothing where there is no terminal.
+        Progress::Lost => bar.suspend(|| {
+            eprintln!("the emulator lost the guest (Oops: int3), and its round is taken again in another");
+        }),
         Progress::Void(sample) => bar.suspend(|| eprintln!("void, will repeat: {}", run::why_void(sample))),
     }
 }

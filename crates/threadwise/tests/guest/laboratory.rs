@@ -379,13 +379,18 @@ fn what_is_interrupted_keeps_what_was_measured_and_leaves_nothing_behind() {
     );
 }
 
-/// Runs in round after round what in its third one does this; says what the lab says.
-fn goes_wrong_in_the_third_round(scheduler: &str, what: &str) -> String {
-    let experiment = Experiment::new(&format!(
+/// Runs in four rounds what does this from its run of that number in a guest on.
+fn that_goes_wrong(scheduler: &str, from: u32, what: &str) -> Experiment {
+    Experiment::new(&format!(
         "name = 'wrong'\ndescription = 'd'\nmachine = 'smp-8'\nmips = 60\nrounds = 4\n\
          [[scheduler]]\nname = 'under-test'\n{scheduler}\n[[program]]\nname = 'third'\ncommand = ['sh', '-c', '''\n\
-         echo >> /tmp/runs; [ $(busybox wc -l < /tmp/runs) -lt 3 ] || {what}; busybox sleep 1''']\n"
-    ));
+         echo >> /tmp/runs; [ $(busybox wc -l < /tmp/runs) -lt {from} ] || {what}; busybox sleep 1''']\n"
+    ))
+}
+
+/// Runs in round after round what in its third one does this; says what the lab says.
+fn goes_wrong_in_the_third_round(scheduler: &str, what: &str) -> String {
+    let experiment = that_goes_wrong(scheduler, 3, what);
     let output = experiment.run(&[]);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{message}");
@@ -408,6 +413,39 @@ fn a_scheduler_that_is_thrown_out_is_no_result() {
         message.contains("under-test was thrown out during third"),
         "{message}"
     );
+}
+
+/// As a guest ends that the emulator lost.
+const LOST: &str = "{ echo '<0>Oops: int3' >/dev/kmsg; echo c >/proc/sysrq-trigger; }";
+
+#[test]
+#[ignore = "long: make test FULL=1"]
+fn guests_that_the_emulator_loses_are_followed_by_others() {
+    // Each has two rounds.
+    let experiment = that_goes_wrong("", 3, LOST);
+    let output = experiment.run(&[]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && message.matches("the emulator lost the guest").count() == 1,
+        "{message}"
+    );
+    let result = std::fs::read(experiment.path("e.json")).unwrap();
+    let result: serde_json::Value = serde_json::from_slice(&result).unwrap();
+    assert_eq!(
+        (result["nr_boots"].as_u64(), result["nr_rounds"].as_u64()),
+        (Some(2), Some(4))
+    );
+    // None has one.
+    let experiment = that_goes_wrong("", 1, LOST);
+    let output = experiment.run(&[]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert_eq!(
+        message.matches("the emulator lost the guest").count(),
+        2,
+        "{message}"
+    );
+    assert!(message.contains("the guest panicked"), "{message}");
 }
 
 #[test]
