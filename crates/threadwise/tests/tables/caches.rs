@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{kept, more};
+use super::{kept, measured, more, of_samples};
 
 /// More work apart than together, in percent, or grouped than apart for programs that share memory; beside what the paper has.
 pub fn packages() -> String {
@@ -53,3 +53,40 @@ pub fn packages() -> String {
 
 /// The run of programs that share memory.
 const SHARING: usize = 4;
+
+/// What the lab's model of caches says of reads whose misses are known, in shares of what the program reads.
+pub fn model_error() -> String {
+    let [all, some] = ["lab-cache-model-all", "lab-cache-model"].map(measured);
+    let rows = [
+        ("random 2M", "0"),
+        ("random 3584K", "0"),
+        ("random 4M", "0"),
+        ("random 5M", "0.200"),
+        ("random 8M", "0.500"),
+        ("random 16M", "0.750"),
+        ("chase 2M", "0"),
+        ("chase 8M", "1"),
+        ("sequential 2M", "0"),
+        ("sequential 8M", "1"),
+    ];
+    let row = |(program, exact): (&str, &str)| {
+        let [all, some] = [&all, &some].map(|result| {
+            let shares = missed_of_read(result, program);
+            let end = |of: fn(f64, f64) -> f64| shares.iter().copied().reduce(of).unwrap();
+            format!("{:.3} to {:.3}", end(f64::min), end(f64::max))
+        });
+        format!("| {program} | {exact} | {all} | {some} |\n")
+    };
+    let rows = rows.map(row).concat();
+    format!("| order, working set | exact | all sets modelled | one in 16 |\n|---|---|---|---|\n{rows}")
+}
+
+/// Misses over reads of the program, in each round: the lab counts misses from a tenth of a second after the start on, to the end.
+fn missed_of_read(result: &Value, program: &str) -> Vec<f64> {
+    let seconds = result["measurement"]["experiment"]["seconds"].as_f64().unwrap() - 0.1;
+    of_samples(result, |sample| {
+        let reads = sample["performance"][0].as_f64().unwrap() * seconds;
+        let is_it = sample["run"][0] == program;
+        is_it.then(|| sample["caches"]["misses"].as_f64().unwrap() / reads)
+    })
+}

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{done_first, gain_cells, more, name_cells, of_all, of_samples, table};
+use super::{done_first, gain_cells, measured, more, names, of_all, of_samples, table};
 
 /// What is counted: its name, the programs of two lengths, and how many more of it the longer one has.
 type Counted = (&'static str, &'static str, &'static str, f64);
@@ -19,7 +19,13 @@ const SWITCHES: [Counted; 3] = [
     ),
 ];
 
-const CPUS: [Counted; 1] = [("a wake-up of pipe, 64 CPUs", "pipe 1000", "pipe 4000", 6_000.0)];
+/// Each of a run of its own.
+const CPUS: [Counted; 4] = [
+    ("8", "pipe 1000", "pipe 4000", 6_000.0),
+    ("16", "pipe 1000", "pipe 4000", 6_000.0),
+    ("32", "pipe 1000", "pipe 4000", 6_000.0),
+    ("64", "pipe 1000", "pipe 4000", 6_000.0),
+];
 
 const TASKS: [Counted; 2] = [
     (
@@ -28,7 +34,7 @@ const TASKS: [Counted; 2] = [
         "10 tasks, 400",
         7_500.0,
     ),
-    ("a message among 400", "400 tasks, 2", "400 tasks, 6", 16_000.0),
+    ("among 400", "400 tasks, 2", "400 tasks, 6", 16_000.0),
 ];
 
 /// In each round, instructions of one.
@@ -71,8 +77,22 @@ fn schedulers(result: &Value) -> Vec<&Value> {
 
 /// How much more a scheduler needs than the first for what is counted: a wake-up, a switch or a message, by that order.
 pub fn over_first(result: &Value, nth: usize, scheduler: &str) -> f64 {
-    let of = |scheduler: &Value| of_all(&of_one(result, scheduler, SWITCHES[nth]));
+    over(result, scheduler, SWITCHES[nth])
+}
+
+/// The same of ours for a wake-up of pipe on 8, 16, 32 and 64 CPUs.
+pub fn over_first_as_cpus_grow() -> [f64; 4] {
+    CPUS.each_ref()
+        .map(|cpus| over(&of_cpus(cpus), "threadwise", *cpus))
+}
+
+fn over(result: &Value, scheduler: &str, counted: Counted) -> f64 {
+    let of = |scheduler: &Value| of_all(&of_one(result, scheduler, counted));
     of(&scheduler.into()) / of(schedulers(result)[0])
+}
+
+fn of_cpus(cpus: &Counted) -> Value {
+    measured(&format!("lab-growth-{}-cpus", cpus.0))
 }
 
 /// What one costs under a scheduler at least and at most, and on the mean over the first.
@@ -101,9 +121,8 @@ pub fn messages(result: &Value) -> String {
 
 fn by_scheduler(result: &Value, all_counted: &[Counted]) -> String {
     let all = schedulers(result);
-    let names = name_cells(result, 0..);
-    let names = names.split('|').map(str::trim).filter(|name| !name.is_empty());
-    let rows: String = names
+    let rows: String = names(result)
+        .iter()
         .zip(&all)
         .map(|(name, scheduler)| {
             let cells: String = all_counted
@@ -123,8 +142,18 @@ fn by_scheduler(result: &Value, all_counted: &[Counted]) -> String {
     )
 }
 
-/// A row for each that is counted, with many CPUs and with many tasks: what it costs under each scheduler, and over the first.
-pub fn growth(of_cpus: &Value, of_tasks: &Value) -> String {
+/// A row for each number of CPUs: what a wake-up of pipe costs under each scheduler, and over the first.
+pub fn growth_with_cpus() -> String {
+    let results = CPUS.each_ref().map(of_cpus);
+    let rows = results
+        .iter()
+        .zip(&CPUS)
+        .map(|(result, cpus)| rows(result, &[*cpus]));
+    table("| CPUs |", &results[0], 0.., &rows.collect::<String>())
+}
+
+/// A row for each number of tasks: what a message costs under each scheduler, and over the first; last, how long all takes.
+pub fn growth_with_tasks(of_tasks: &Value) -> String {
     let mut runs = of_tasks["runs"].as_array().unwrap().iter();
     let crowd = runs.find(|run| run["run"][0] == "10000 tasks, 2").unwrap();
     let seconds = 1.0 / done_first(crowd);
@@ -132,7 +161,7 @@ pub fn growth(of_cpus: &Value, of_tasks: &Value) -> String {
         "| 200,000 messages among 10,000 threads, in seconds and not in instructions | {seconds:.2} |{}\n",
         gain_cells(crowd)
     );
-    let rows = rows(of_cpus, &CPUS) + &rows(of_tasks, &TASKS) + &crowd;
+    let rows = rows(of_tasks, &TASKS) + &crowd;
     table("| instructions of |", of_tasks, 0.., &rows)
 }
 

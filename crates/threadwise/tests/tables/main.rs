@@ -132,8 +132,12 @@ fn compared(result: &Value, scheduler: usize) -> String {
 
 /// What a scheduler gains over the first, with its interval.
 fn gain_of(scheduler: &Value) -> String {
-    let [ratio, low, high] =
-        ["ratio", "low", "high"].map(|key| scheduler["over_baseline"][key].as_f64().unwrap());
+    interval(&scheduler["over_baseline"])
+}
+
+/// How much more a ratio is than one, with its interval.
+fn interval(ratio: &Value) -> String {
+    let [ratio, low, high] = ["ratio", "low", "high"].map(|key| ratio[key].as_f64().unwrap());
     let end = |ratio| more(ratio).replace(" %", "");
     format!("{} [{}, {}]", more(ratio), end(low), end(high))
 }
@@ -163,17 +167,23 @@ fn gain_cells(run: &Value) -> String {
     others.map(|of| format!(" {} |", gain_of(of))).collect()
 }
 
-/// What schedulers of these numbers are called, each a cell: with the version that it says, where it is not ours.
-fn name_cells(result: &Value, schedulers: std::ops::RangeFrom<usize>) -> String {
-    let all = result["runs"][0]["schedulers"].as_array().unwrap();
-    let cell = |nth: usize| {
-        let name = all[nth]["scheduler"].as_str().unwrap();
+/// What schedulers are called, with the version that one says, where it is not ours.
+fn names(result: &Value) -> Vec<String> {
+    let all = result["runs"][0]["schedulers"].as_array().unwrap().iter();
+    let name = |(nth, scheduler): (usize, &Value)| {
+        let name = scheduler["scheduler"].as_str().unwrap();
         match version_of(&result["measurement"]["scheduler_versions"][nth]) {
-            Some((program, number)) if program != "scx_threadwise" => format!(" {name} {number} |"),
-            _ => format!(" {name} |"),
+            Some((program, number)) if program != "scx_threadwise" => format!("{name} {number}"),
+            _ => name.to_owned(),
         }
     };
-    (schedulers.start..all.len()).map(cell).collect()
+    all.enumerate().map(name).collect()
+}
+
+/// Names of schedulers of these numbers, each a cell.
+fn name_cells(result: &Value, schedulers: std::ops::RangeFrom<usize>) -> String {
+    let names = &names(result)[schedulers];
+    names.iter().map(|name| format!(" {name} |")).collect()
 }
 
 /// The name and the number of a scheduler, as it says them itself.
@@ -302,6 +312,9 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
             computed::losses(&figures::lines("blackbox-24")),
         ),
         ("packets", figures::packets()),
+        ("placement-lab", figures::placement()),
+        ("speed", figures::speed()),
+        ("cache-model-error", caches::model_error()),
         ("means", pairs::all_programs()),
         ("lengths", pairs::lengths()),
         (
@@ -319,6 +332,7 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
             "lab-pairs-unequal",
             pairs::lab_pairs(&[
                 ("lab-pairs-unequal", "20 ms"),
+                ("lab-pairs-unequal-4s", "20 ms, runs of 4 s"),
                 ("lab-pairs-unequal-fast", "20 ms"),
             ]),
         ),
@@ -412,6 +426,9 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
         ("bound", speedups(&kept("bound", ""))),
         ("two-caches", gains(&kept("two-caches", ""))),
         ("modes", gains(&kept("modes", ""))),
+        ("lab-modes", gains(&measured("lab-modes"))),
+        ("lab-share", gains(&measured("lab-share"))),
+        ("lab-weights", gains_and_fairness(&measured("lab-weights"))),
         ("nice", speedups(&kept("nice", ""))),
         ("lab-nice", speedups(&measured("lab-nice"))),
         ("lab-switches", costs::switches(&measured("lab-switches"))),
@@ -419,9 +436,10 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
             "lab-switches-fast",
             costs::messages(&measured("lab-switches-fast")),
         ),
+        ("lab-growth-cpus", costs::growth_with_cpus()),
         (
-            "lab-growth",
-            costs::growth(&measured("lab-growth-cpus"), &measured("lab-growth-tasks")),
+            "lab-growth-tasks",
+            costs::growth_with_tasks(&measured("lab-growth-tasks")),
         ),
         ("lab-smt", gains(&measured("lab-smt"))),
         (

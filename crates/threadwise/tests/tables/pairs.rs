@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::{
-    compared, jitters, kept, least, mean_and_least, means, measured, more, name_cells, of_all, programs_of,
-    table, together, version_of,
+    compared, jitters, kept, least, mean_and_least, means, measured, more, names, of_all, programs_of, table,
+    together, version_of,
 };
 
 /// Means over all pairs and threes, kernel and ours.
@@ -165,14 +165,12 @@ pub fn lab_triples() -> String {
     let rows = |cores: &str, name: &str| {
         let result = measured(name);
         assert_eq!(together(&result).count(), 33);
-        let names = name_cells(&result, 0..);
-        let names = names.split('|').map(str::trim).filter(|name| !name.is_empty());
-        let row = |(scheduler, name): (usize, &str)| {
+        let row = |(scheduler, name): (usize, &String)| {
             let idle = 100.0 * of_all(&means(&result, scheduler, "idle"));
             let gains = compared(&result, scheduler);
             format!("| {cores} | {name} | {gains} | {idle:.1} % |\n")
         };
-        names.enumerate().map(row).collect::<String>()
+        names(&result).iter().enumerate().map(row).collect::<String>()
     };
     [
         "| cores | scheduler | gain | least | clearly more, less | idle |\n|---|---|---|---|---|---|\n",

@@ -68,12 +68,22 @@ fn the_summary_says_what_kept_runs_say() {
         [more(gains[0]), plain(least(others)), plain(best)]
     };
     let [[heavy, heavy_least, heavy_best], [like, like_least, like_best]] = [0, 1].map(beside_nice_19);
+    let unequal_longer = measured("lab-pairs-unequal-4s");
+    let [eight, sixteen, many, most] = costs::over_first_as_cpus_grow().map(more);
     let said = [
         format!(
             "a wake-up onto an idle CPU {}; a switch between two tasks of one CPU **{}, missed**, under the leanest of the others {};",
             more(costs::over_first(&switches, 0, "threadwise")),
             more(costs::over_first(&switches, 1, "threadwise")),
             plain(leanest),
+        ),
+        format!(
+            "one core twice as fast {:.3} in runs of 4 s ({:.3})",
+            fairness(&unequal_longer, 1),
+            fairness(&unequal_longer, 0)
+        ),
+        format!(
+            "a wake-up at 20 million on 8, 16, 32 and 64 CPUs {eight}, {sixteen}, {many} and {most} (four"
         ),
         format!(
             "a message among 40 threads {}, **missed** beside rusty ({}), which switches less often, at 60 million instructions a second; \
