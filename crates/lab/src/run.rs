@@ -33,7 +33,7 @@ const ATTEMPTS: u32 = 8;
 /// If more than this was lost in each of so many attempts, nobody disturbs the host: it is too slow for time to go on.
 const HOPELESS_LOST: f64 = 0.8;
 const HOPELESS_ATTEMPTS: u32 = 3;
-/// How many guests in a row may be lost to the emulator before a round is complete.
+/// The experiment is given up with so many guests in a row that were lost to the emulator before a round was complete.
 const LOST_GUESTS: u32 = 3;
 /// How long to wait after a void run: twice as long each time, up to a limit.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -244,8 +244,15 @@ pub fn run(
         let done: BTreeSet<u32> = boots_of_rounds(experiment, &samples).into_keys().collect();
         let is_further = done.len() > session.done.len();
         nr_lost = if is_further { 1 } else { nr_lost + 1 };
-        if stop.load(Ordering::Relaxed) || !error.is_the_emulators() || nr_lost >= LOST_GUESTS {
+        if stop.load(Ordering::Relaxed) || !error.is_the_emulators() {
             break Some(error);
+        }
+        if done.len() == experiment.rounds as usize {
+            // It was lost when the last scheduler was detached.
+            break None;
+        }
+        if nr_lost >= LOST_GUESTS {
+            break Some(error.of_many(nr_lost));
         }
         watch(Progress::Lost);
         watch(Progress::Booting);

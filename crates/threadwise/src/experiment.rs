@@ -59,7 +59,7 @@ pub struct Options {
     same_phases: bool,
 
     /// Use this machine instead of the file's: a name from machines/, a file, or a string such as "package:1 llc:1 core:64 pu:1".
-    /// Schedulers are started as the file says
+    /// Schedulers are started as the file says, and what it says that results must show is not asked for
     #[arg(long)]
     machine: Option<String>,
 
@@ -132,7 +132,10 @@ impl Options {
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         // Only the lab has a kernel.
         let experiment = self.changed(Experiment::from_toml(&text, path)?, !kernel.is_empty())?;
-        machine_of(&experiment).map_err(|wrong| in_file(&wrong, Some(path)))?;
+        machine_of(&experiment).map_err(|wrong| match &self.machine {
+            Some(machine) => anyhow!("--machine {machine:?}: {wrong}"),
+            None => in_file(&wrong, Some(path)),
+        })?;
         Ok(Task {
             recording: Recording {
                 store: match self.no_store {
@@ -169,6 +172,7 @@ impl Options {
         experiment.same_phases |= self.same_phases;
         if let Some(machine) = &self.machine {
             experiment.machine.clone_from(machine);
+            experiment.musts.clear();
         }
         if let Some(units) = self.phase_units {
             set_phases(&mut experiment, units)?;

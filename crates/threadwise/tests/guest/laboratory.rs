@@ -445,7 +445,10 @@ fn guests_that_the_emulator_loses_are_followed_by_others() {
         2,
         "{message}"
     );
-    assert!(message.contains("the guest panicked"), "{message}");
+    assert!(
+        message.contains("the guest panicked") && message.contains("3 in a row"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -81,9 +81,12 @@ pub fn model_error() -> String {
     format!("| order, working set | exact | all sets modelled | one in 16 |\n|---|---|---|---|\n{rows}")
 }
 
-/// Misses over reads of the program, in each round: the lab counts misses from a tenth of a second after the start on, to the end.
+/// From the start of programs to when the lab counts what they do to caches, in seconds (`STARTING` in crates/lab/src/guest.rs).
+const STARTING_S: f64 = 0.1;
+
+/// Misses over reads of the program, by its rate, in each round.
 fn missed_of_read(result: &Value, program: &str) -> Vec<f64> {
-    let seconds = result["measurement"]["experiment"]["seconds"].as_f64().unwrap() - 0.1;
+    let seconds = result["measurement"]["experiment"]["seconds"].as_f64().unwrap() - STARTING_S;
     of_samples(result, |sample| {
         let reads = sample["performance"][0].as_f64().unwrap() * seconds;
         let is_it = sample["run"][0] == program;

@@ -34,7 +34,12 @@ const TASKS: [Counted; 2] = [
         "10 tasks, 400",
         7_500.0,
     ),
-    ("among 400", "400 tasks, 2", "400 tasks, 6", 16_000.0),
+    (
+        "a message among 400 threads",
+        "400 tasks, 2",
+        "400 tasks, 6",
+        16_000.0,
+    ),
 ];
 
 /// In each round, instructions of one.

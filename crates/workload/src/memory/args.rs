@@ -32,7 +32,7 @@ pub struct Args {
 
     /// The working set is the beginning of this file: one memory for all processes that name it.
     ///
-    /// It is made if it is not there; in /dev/shm it is a shared-memory segment. It is only read, in an order of `sequential`
+    /// It is made, or made longer, if need be, and stays; in /dev/shm it is a shared-memory segment. It is only read, in an order of `sequential`
     /// or `random`, by all threads: with --sharing shared.
     #[arg(long, value_name = "PATH")]
     pub file: Option<PathBuf>,

@@ -2,7 +2,7 @@
 //! A working set, and ways through it.
 
 use std::collections::TryReserveError;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,21 +66,32 @@ impl Lines {
     }
 
     /// The first so many lines of a file, which all processes that do so have in the same memory, to be read only. It is made, or
-    /// made longer, if need be.
+    /// made longer, if need be, and stays.
     ///
     /// # Errors
     /// If it cannot be opened, made as long, or mapped.
     pub fn of_file(path: &Path, count: u64) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
         let bytes = count * LINE_BYTES;
-        if file.metadata()?.len() < bytes {
-            file.set_len(bytes)?;
-        }
+        let is_long = |file: &File| Ok::<_, io::Error>(file.metadata()?.len() >= bytes);
+        let file = match File::open(path) {
+            Ok(file) if is_long(&file)? => file,
+            _ => {
+                let mut options = OpenOptions::new();
+                let file = options
+                    .read(true)
+                    .write(true)
+                    .create(true)
+                    .truncate(false)
+                    .open(path)?;
+                // Others that begin at once with other sets must not make it shorter again.
+                file.lock()?;
+                if !is_long(&file)? {
+                    file.set_len(bytes)?;
+                }
+                file.unlock()?;
+                file
+            }
+        };
         // SAFETY: what another process writes meanwhile is read as numbers, any of which will do. Who makes the file shorter
         // ends this program by SIGBUS, as with any file that is mapped.
         let map = unsafe { MmapOptions::new().len(bytes as usize).map(&file)? };
@@ -300,6 +311,7 @@ mod tests {
         let path = folder.path().join("set");
         let [one, other] = [3, 5].map(|count| Lines::of_file(&path, count).unwrap());
         assert_eq!((one.count(), other.count()), (3, 5));
+        Lines::of_file(&path, 4).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 5 * LINE_BYTES);
         std::os::unix::fs::FileExt::write_at(
             &OpenOptions::new().write(true).open(&path).unwrap(),

@@ -63,7 +63,7 @@ pub struct Spec {
     pub pattern: Pattern,
     /// Whose the lines are.
     pub sharing: Sharing,
-    /// The working set is the beginning of this file, which is made if it is not there: one memory for all processes that name
+    /// The working set is the beginning of this file, which is made, or made longer, if need be: one memory for all processes that name
     /// it, a shared-memory segment if it is in `/dev/shm`. It is only read, and has no chain, so that no process waits
     /// for what another writes.
     pub file: Option<PathBuf>,

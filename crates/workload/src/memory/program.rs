@@ -99,9 +99,9 @@ fn check(spec: &Spec) -> Result<(), Error> {
 
 fn check_of_file(spec: &Spec) -> Result<(), Error> {
     let what = match spec {
-        _ if spec.sharing == Sharing::Private => "threads with sets of their own have no file",
-        _ if spec.write_percent > 0 => "0 % of the accesses may write",
-        _ if spec.pattern == Pattern::Chase => "its pattern is sequential or random",
+        _ if spec.sharing == Sharing::Private => "say --sharing shared",
+        _ if spec.write_percent > 0 => "leave --writes at 0",
+        _ if spec.pattern == Pattern::Chase => "say --pattern sequential or random",
         _ => return Ok(()),
     };
     Err(Error::OfFile { what })
@@ -303,7 +303,7 @@ mod tests {
             write_percent: 1,
             ..of_file.clone()
         };
-        assert!(refused(writing).contains("0 %"));
+        assert!(refused(writing).contains("--writes at 0"));
         let chasing = Spec {
             pattern: Pattern::Chase,
             ..of_file.clone()
@@ -313,7 +313,7 @@ mod tests {
             sharing: Sharing::Private,
             ..of_file.clone()
         };
-        assert!(refused(private).contains("have no file"));
+        assert!(refused(private).contains("--sharing shared"));
         let nowhere = Spec {
             file: Some(folder.path().join("none/set")),
             ..of_file
