@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{kept, measured, more, of_samples};
+use super::{kept, measured, more, of_all, of_samples};
 
 /// More work apart than together, in percent, or grouped than apart for programs that share memory; beside what the paper has.
 pub fn packages() -> String {
@@ -92,4 +92,28 @@ fn missed_of_read(result: &Value, program: &str) -> Vec<f64> {
         let is_it = sample["run"][0] == program;
         is_it.then(|| sample["caches"]["misses"].as_f64().unwrap() / reads)
     })
+}
+
+/// What an emulated CPU gets done as fast as the host can, in shares of what it does where no caches are modelled.
+pub fn model_cost() -> String {
+    let [none, costs @ ..] = ["none", "64", "16", "1"].map(|of| measured(&format!("lab-cache-cost-{of}")));
+    let speed = |result: &Value, program: &str| {
+        let speeds = of_samples(result, |sample| {
+            let [instructions, seconds] = ["instructions", "host_s"].map(|key| sample[key].as_f64().unwrap());
+            (sample["run"][0] == program).then_some(instructions / seconds)
+        });
+        of_all(&speeds)
+    };
+    let row = |program: &str| {
+        let without = speed(&none, program);
+        let share = |result: &Value| format!(" {:.2} |", speed(result, program) / without);
+        let shares: String = costs.iter().map(share).collect();
+        format!("| {program} | {:.0} |{shares}\n", without / 1e6)
+    };
+    let rows = ["arithmetic", "arithmetic that reads", "sequential 2M"]
+        .map(row)
+        .concat();
+    format!(
+        "| | not modelled: million instructions a second | one set in 64 | one in 16 | all |\n|---|---|---|---|---|\n{rows}"
+    )
 }

@@ -315,6 +315,7 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
         ("placement-lab", figures::placement()),
         ("speed", figures::speed()),
         ("cache-model-error", caches::model_error()),
+        ("cache-model-cost", caches::model_cost()),
         ("means", pairs::all_programs()),
         ("lengths", pairs::lengths()),
         (
