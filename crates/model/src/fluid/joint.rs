@@ -14,10 +14,12 @@ pub(super) struct Joint {
 }
 
 /// What programs get in a joint phase.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Speeds {
     /// Of each program, in core units; no core is idle that a thread could use.
     pub of: Vec<f64>,
+    /// Of each program: those of tier 0 have the fastest cores, those of the next the fastest of the rest.
+    tiers: Vec<usize>,
     /// How many cores are idle.
     pub idle_cores: u32,
 }
@@ -75,49 +77,62 @@ impl Joint {
     /// What each of `programs` gets: those of a tier share the fastest cores that the tiers before it leave, each of
     /// their threads as much as the others.
     pub fn speeds(&self, machine: Machine, programs: &[Vec<Load>], policy: Policy) -> Speeds {
-        let threads = |program: usize| programs[program][self.phases[program]].threads;
-        let mut of = vec![0.0; programs.len()];
+        let mut speeds = Speeds::default();
+        self.set_speeds(machine, programs, policy, &mut speeds);
+        speeds
+    }
+
+    /// As [`Joint::speeds`], in place: a playout asks at each end of a phase.
+    pub fn set_speeds(&self, machine: Machine, programs: &[Vec<Load>], policy: Policy, speeds: &mut Speeds) {
+        let Speeds {
+            of,
+            tiers,
+            idle_cores,
+        } = speeds;
+        tiers.clear();
+        tiers.extend((0..programs.len()).map(|program| self.tier(program, policy)));
+        of.clear();
+        of.resize(programs.len(), 0.0);
+        let last = tiers.iter().copied().max().unwrap_or(0);
         let mut taken = 0;
-        for tier in self.tiers(policy) {
-            let ready: u64 = tier.iter().map(|program| u64::from(threads(*program))).sum();
+        for tier in 0..=last {
+            let threads = |program: usize| match tiers[program] == tier {
+                true => programs[program][self.phases[program]].threads,
+                false => 0,
+            };
+            let ready: u64 = (0..programs.len())
+                .map(|program| u64::from(threads(program)))
+                .sum();
             let left = machine.cores() - taken;
             let cores = u32::try_from(ready).map_or(left, |ready| ready.min(left));
             let speed = match policy {
                 Policy::SpeedsUnknown => machine.all() * f64::from(cores) / f64::from(machine.cores()),
                 _ => machine.fastest(taken + cores) - machine.fastest(taken),
             };
-            for program in tier {
-                of[program] = speed * f64::from(threads(program)) / ready as f64;
+            for (program, of) in of
+                .iter_mut()
+                .enumerate()
+                .filter(|(program, _)| threads(*program) > 0)
+            {
+                *of = speed * f64::from(threads(program)) / ready as f64;
             }
             taken += cores;
         }
-        Speeds {
-            of,
-            idle_cores: machine.cores() - taken,
-        }
+        *idle_cores = machine.cores() - taken;
     }
 
-    /// The programs by priority, the first first.
-    fn tiers(&self, policy: Policy) -> Vec<Vec<usize>> {
-        let serial: Vec<usize> = (0..self.phases.len())
-            .filter(|program| !self.parallel.contains(program))
-            .collect();
-        let senior = match policy {
-            Policy::Seniority | Policy::SeniorityAlone => self.parallel.first(),
-            Policy::FixedPriority => self.parallel.iter().min(),
-            _ => None,
+    /// The tier of the program under the policy.
+    fn tier(&self, program: usize, policy: Policy) -> usize {
+        let Some(entered) = self.parallel.iter().position(|other| *other == program) else {
+            return 0;
         };
-        let senior: Vec<usize> = senior.into_iter().copied().collect();
-        let juniors = self.parallel.iter().copied();
-        let juniors: Vec<usize> = juniors.filter(|program| !senior.contains(program)).collect();
         match policy {
-            Policy::SpeedsUnknown | Policy::PhasesUnknown => vec![[serial, juniors].concat()],
-            Policy::SeniorityAlone => vec![[serial, senior].concat(), juniors],
-            Policy::Clairvoyant => {
-                let one_by_one = self.parallel.iter().map(|program| vec![*program]);
-                std::iter::once(serial).chain(one_by_one).collect()
-            }
-            Policy::SerialBoost | Policy::Seniority | Policy::FixedPriority => vec![serial, senior, juniors],
+            Policy::SpeedsUnknown | Policy::PhasesUnknown => 0,
+            Policy::SerialBoost => 1,
+            Policy::SeniorityAlone => entered.min(1),
+            Policy::Seniority => 1 + entered.min(1),
+            Policy::FixedPriority => 1 + usize::from(self.parallel.iter().any(|other| *other < program)),
+            Policy::Clairvoyant => 1 + entered,
         }
     }
 }

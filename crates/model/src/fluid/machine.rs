@@ -109,7 +109,7 @@ impl Machine {
     pub(super) fn fastest(self, count: u32) -> f64 {
         let mut left = count;
         let mut speed = 0.0;
-        for kind in self.types {
+        for kind in self.types.iter().take_while(|kind| kind.cores > 0) {
             let used = left.min(kind.cores);
             speed += f64::from(used) * kind.speed;
             left -= used;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use threadwise_metrics::Summary;
 use threadwise_workload::synthetic::{Distribution, Draws};
 
-use super::joint::{Ahead, Joint};
+use super::joint::{Ahead, Joint, Speeds};
 use super::program::Load;
 use super::{Error, Machine, Outcome, Policy, Program};
 
@@ -178,6 +178,7 @@ impl Play {
     /// Plays for `time` and returns the means meanwhile.
     fn advance(&mut self, time: f64) -> Meanwhile {
         let mut work = vec![0.0; self.players.len()];
+        let mut speeds = Speeds::default();
         let mut idle = 0.0;
         let mut rest = time;
         while rest > 0.0 {
@@ -187,23 +188,29 @@ impl Play {
                     .collect();
                 self.joint.order_by(|program| ahead[program]);
             }
-            let speeds = self.joint.speeds(self.machine, &self.loads, self.policy);
-            let ends: Vec<f64> = self
-                .players
+            let Self {
+                machine,
+                policy,
+                loads,
+                joint,
+                players,
+            } = &mut *self;
+            joint.set_speeds(*machine, loads, *policy, &mut speeds);
+            let ends = players
                 .iter()
                 .zip(&speeds.of)
-                .map(|(player, speed)| ends_in(player, *speed))
-                .collect();
-            let step = ends.iter().copied().fold(rest, f64::min);
-            for (index, player) in self.players.iter_mut().enumerate() {
-                work[index] += speeds.of[index] * step;
-                player.left = (player.left - speeds.of[index] * step).max(0.0);
-            }
+                .map(|(player, speed)| ends_in(player, *speed));
+            let step = ends.fold(rest, f64::min);
             idle += f64::from(speeds.idle_cores) * step;
             // Simultaneous ends are taken in the order of the list.
-            for index in (0..ends.len()).filter(|index| ends[*index] <= step) {
-                self.joint.end_phase(index, &self.loads[index]);
-                self.players[index].begin(self.joint.phase(index), &self.loads[index]);
+            for (index, (player, speed)) in players.iter_mut().zip(&speeds.of).enumerate() {
+                work[index] += speed * step;
+                if ends_in(player, *speed) <= step {
+                    joint.end_phase(index, &loads[index]);
+                    player.begin(joint.phase(index), &loads[index]);
+                } else {
+                    player.left = (player.left - speed * step).max(0.0);
+                }
             }
             rest -= step;
         }

@@ -19,13 +19,12 @@ const SWITCHES: [Counted; 3] = [
     ),
 ];
 
-/// Each of a run of its own.
-const CPUS: [Counted; 4] = [
-    ("8", "pipe 1000", "pipe 4000", 6_000.0),
-    ("16", "pipe 1000", "pipe 4000", 6_000.0),
-    ("32", "pipe 1000", "pipe 4000", 6_000.0),
-    ("64", "pipe 1000", "pipe 4000", 6_000.0),
-];
+/// Machines of so many CPUs, each of a run of its own, and what is counted there.
+const CPUS: [&str; 4] = ["8", "16", "32", "64"];
+
+fn wake_up(cpus: &'static str) -> Counted {
+    (cpus, "pipe 1000", "pipe 4000", 6_000.0)
+}
 
 const TASKS: [Counted; 2] = [
     (
@@ -87,8 +86,7 @@ pub fn over_first(result: &Value, nth: usize, scheduler: &str) -> f64 {
 
 /// The same of ours for a wake-up of pipe on 8, 16, 32 and 64 CPUs.
 pub fn over_first_as_cpus_grow() -> [f64; 4] {
-    CPUS.each_ref()
-        .map(|cpus| over(&of_cpus(cpus), "threadwise", *cpus))
+    CPUS.map(|cpus| over(&of_cpus(cpus), "threadwise", wake_up(cpus)))
 }
 
 fn over(result: &Value, scheduler: &str, counted: Counted) -> f64 {
@@ -96,8 +94,8 @@ fn over(result: &Value, scheduler: &str, counted: Counted) -> f64 {
     of(&scheduler.into()) / of(schedulers(result)[0])
 }
 
-fn of_cpus(cpus: &Counted) -> Value {
-    measured(&format!("lab-growth-{}-cpus", cpus.0))
+fn of_cpus(cpus: &str) -> Value {
+    measured(&format!("lab-growth-{cpus}-cpus"))
 }
 
 /// What one costs under a scheduler at least and at most, and on the mean over the first.
@@ -149,11 +147,11 @@ fn by_scheduler(result: &Value, all_counted: &[Counted]) -> String {
 
 /// A row for each number of CPUs: what a wake-up of pipe costs under each scheduler, and over the first.
 pub fn growth_with_cpus() -> String {
-    let results = CPUS.each_ref().map(of_cpus);
+    let results = CPUS.map(of_cpus);
     let rows = results
         .iter()
-        .zip(&CPUS)
-        .map(|(result, cpus)| rows(result, &[*cpus]));
+        .zip(CPUS)
+        .map(|(result, cpus)| rows(result, &[wake_up(cpus)]));
     table("| CPUs |", &results[0], 0.., &rows.collect::<String>())
 }
 
