@@ -274,11 +274,12 @@ static inline void tw_alternate(struct tw_alternation *alt, const struct tw_alte
 	tells = tw_work_since(alt, look, &work);
 	switch (alt->arrangement) {
 	case TW_TRIED_BESIDE:
-		alt->beside = work;
-		if (tells)
-			tw_arrange(alt, TW_TRIED_IN_TURNS, look);
-		else
+		if (!tells) {
 			tw_end_trial(alt, look);
+			return;
+		}
+		alt->beside = work;
+		tw_arrange(alt, TW_TRIED_IN_TURNS, look);
 		return;
 	case TW_TRIED_IN_TURNS:
 		if (tells)

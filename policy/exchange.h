@@ -8,6 +8,7 @@
 
 #include "home.h"
 #include "pairing.h"
+#include "smt.h"
 
 /* How often the task of a CPU is looked at for an exchange. */
 #define TW_EXCHANGE_EVERY_NS (32ULL * 1000 * 1000)
@@ -15,6 +16,19 @@
 /* No two exchanges or moves of a home follow each other sooner on a machine: the second would go by sums that
  * the first changes. */
 #define TW_EXCHANGE_GAP_NS (10ULL * 1000 * 1000)
+
+/*
+ * Whether a CPU that keeps its task looks for an exchange, on a machine of so many CPUs: its last look and
+ * the machine's last exchange are so long ago. Not while others wait: who runs is another one soon, and that
+ * changes the sums. Nor with more CPUs than a look takes in, when sums and candidates would be those of
+ * different CPUs.
+ */
+static inline bool tw_looks_for_exchange(u32 nr_cpus, bool others_wait, u64 looked_ago_ns,
+					 u64 exchanged_ago_ns)
+{
+	return nr_cpus <= TW_IDLE_SCAN && !others_wait && looked_ago_ns >= TW_EXCHANGE_EVERY_NS &&
+	       exchanged_ago_ns >= TW_EXCHANGE_GAP_NS;
+}
 
 /* How long a task rests that changed places once, in so long without an exchange. */
 #define TW_EXCHANGE_REST_NS (64ULL * 1000 * 1000)

@@ -91,8 +91,8 @@ static inline bool tw_goes_first(const struct tw_task *task, const struct tw_tas
 }
 
 /*
- * The vtime of a task that waits behind another last-level cache, for CPUs of this one to go by: the
- * longest step of the rotation later. To go there it has to fill that cache first, and two tasks that are
+ * The vtime of a task that waits behind another last-level cache, for CPUs of this one to go by: a
+ * millisecond later (rotate_ns). To go there it has to fill that cache first, and two tasks that are
  * hardly apart would be exchanged again and again.
  */
 static inline u64 tw_vtime_across(u64 vtime, const struct tw_tunables *tun)

@@ -76,7 +76,8 @@ static inline bool tw_phase_began(u32 nr_ready, u32 serial_threshold)
 	return nr_ready == serial_threshold + 1;
 }
 
-/* A program without parallel phases for longer than this has not competed: 1 s. */
+/* A program whose last parallel phase began longer ago than this begins beside the senior one: 1 s. Mostly it
+ * has not competed since; of one with such long phases two turns at most are forgotten thereby. */
 #define TW_ABSENT_NS (1000ULL * 1000 * 1000)
 
 /*

@@ -78,6 +78,26 @@ static inline bool tw_surely_stays(const struct tw_task *running_at_most, const 
 	return tw_turn_left(running_at_most, waking, ahead, tun) > 0;
 }
 
+/* Whether what runs on a CPU is due to make way for a task that waits, and of which class it is beside that.
+ */
+enum tw_due {
+	TW_DUE_NOT = 0,
+	TW_DUE_EARLIER = 1,
+	TW_DUE_SAME = 2,
+	TW_DUE_LATER = 3,
+};
+
+/* The same where it is due in so long (tw_due_in()). */
+static inline enum tw_due tw_due_beside(const struct tw_task *running, const struct tw_task *waiting,
+					u64 in_ns)
+{
+	if (in_ns)
+		return TW_DUE_NOT;
+	if (tw_is_before(waiting->class, running->class))
+		return TW_DUE_LATER;
+	return tw_is_before(running->class, waiting->class) ? TW_DUE_EARLIER : TW_DUE_SAME;
+}
+
 /*
  * Whether a serial task makes way for one that is bound to this CPU, however the two are ordered: it finds
  * another CPU, in place of a parallel task if need be, but a bound thread would hold up its program here.

@@ -39,6 +39,16 @@ static inline u32 tw_loss(u64 waited_ns, u32 weight, u32 nr_ready, u32 nr_thread
 	return (u32)((weighted >> 10) / (nr ? nr : 1));
 }
 
+/*
+ * Whether it counts what a program with so many threads loses. One that is never parallel competes for no
+ * turn (tw_is_counted()); but where CPUs are `unequal` its thread takes turns on the faster ones by it
+ * (tw_takes_turn()), or the first of two single-threaded programs would have the fast CPU for good.
+ */
+static inline bool tw_counts_loss(u32 nr_threads, bool unequal, const struct tw_tunables *tun)
+{
+	return unequal || tw_is_counted(nr_threads, tun->serial_threshold);
+}
+
 /* What it loses where a task of this class ran for so long on a CPU of this capacity: for a serial one, of
  * which all others wait, the speed that the CPU lacks. All parallel ones have slow CPUs alike. */
 static inline u32 tw_loss_of_speed(enum tw_class class, u64 ran_ns, u32 capacity, u32 weight)

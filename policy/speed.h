@@ -130,6 +130,17 @@ static inline bool tw_kept_recently(u64 ago_ns, u64 look_ns, const struct tw_tun
 }
 
 /*
+ * By how much more the program of a task on a slower CPU has lost than that of one on the faster, for
+ * tw_takes_turn(). Only serial ones go by it, and it changes what programs have lost.
+ */
+static inline s32 tw_lost_more_there(const struct tw_task *task, struct tw_group *group,
+				     const struct tw_task *there, const struct tw_group *other,
+				     const struct tw_tunables *tun)
+{
+	return tw_are_serial(task, there) ? tw_come_near(group, other, tun) : 0;
+}
+
+/*
  * Whether a task that runs on a slower CPU takes the faster one over from another of its kind, whose program
  * has lost so much less than its own (tw_lost_more()).
  *

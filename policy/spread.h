@@ -40,10 +40,10 @@ static inline u32 tw_at_most(u32 nr, u32 most)
 }
 
 /*
- * In which order a task takes idle CPUs, the least first: performance by spill, packages, last-level caches,
- * powersave by packages, spill, caches, and whole cores before siblings in both, in a package only for
- * power. A task that wakes up is not counted where it was, so one of tasks that are spread evenly, or packed,
- * stays where it is.
+ * In which order a task takes idle CPUs, the least first: for performance whole cores before siblings, then
+ * by spill, packages and last-level caches; for power by packages, then whole cores, spill and caches. A task
+ * that wakes up is not counted where it was, so one of tasks that are spread evenly, or packed, stays where
+ * it is.
  *
  * Threads that meet sleep and wake up one after the other, and each CPU that one leaves for a moment is the
  * better one for another. Two caches are cold after such a move, so who comes from another cache rests, as

@@ -48,11 +48,14 @@ struct tw_tunables {
 	u64 serial_turn_ns;
 	/* How far ahead of its vtime a task of the senior parallel program is placed. */
 	u64 senior_boost_ns;
-	/* How long a program is the senior one while others compete. */
+	/* The turn of the senior program, where others lose as much meanwhile: it ends when one has lost half
+	 * of that more (tw_stays_senior()). */
 	u64 senior_turn_ns;
-	/* How far behind the current vtime a task that wakes up may be, and a serial one ahead. */
+	/* How far behind the current vtime a parallel task may be that wakes up, and what a serial one keeps
+	 * of what it ran ahead, for each task of its CPU (tw_behind_most(), tw_ahead_most()). */
 	u64 vtime_window_ns;
-	/* How far from the current vtime any task may be, either way, where nobody waits beside it. */
+	/* How far from the current vtime a task may be, either way, where nobody waits beside it; and further
+	 * by what boosts differ (vtime.h). */
 	u64 vtime_lag_ns;
 	/* At most so many ready threads, and the thread group is serial. */
 	u32 serial_threshold;

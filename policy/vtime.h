@@ -64,6 +64,28 @@ struct tw_run {
 };
 
 /*
+ * From when on counts what a task ran since it was charged, of which run->since_ns is all so far: where it
+ * starts with its program's phase (`seen` names that in which it was charged) or `slept` since, it has been
+ * ready for ready_ns.
+ */
+static inline void tw_find_origin(struct tw_run *run, const struct tw_group *group, u32 seen, u64 ready_ns,
+				  bool slept, u64 now_ns, u32 serial_threshold)
+{
+	u64 ran_ns = run->since_ns;
+
+	if (tw_starts_with_phase(group, seen, ready_ns, now_ns, serial_threshold)) {
+		run->origin = TW_ORIGIN_PHASE;
+		ready_ns = tw_least(ready_ns, tw_phase_age_ns(group, now_ns));
+	} else if (slept) {
+		run->origin = TW_ORIGIN_WAKING;
+	} else {
+		return;
+	}
+	run->since_ns = tw_least(ready_ns, ran_ns);
+	run->before_ns = ran_ns - run->since_ns;
+}
+
+/*
  * How far from the current vtime this task may be. CPUs whose load differs drift apart, and a task may be
  * bound to the one that lags: whoever comes there waits until all others have used up their credit. So
  * they share one lag, but for 10 ms each.
@@ -103,11 +125,12 @@ static inline u64 tw_behind_most(const struct tw_run *run, enum tw_class class, 
 /*
  * How far ahead of the current vtime a task may be: its span, and a boost for the senior program, or that
  * would run in place at the end of its span, never overtaken, where many wait. What a serial task ran ahead
- * because of its boost is forgiven, but for a window's time for each that waits, or the main thread of a
- * program, which runs in both phases, would use its boost up and then be held back. One without a boost has
- * nothing to be forgiven. Nor has one that is ahead of nobody, for a slice: the current vtime follows it
- * there (tw_clock()). As long as a window was all it moved on in a slice, it went at a twentieth of the time
- * beside programs that are always serial, and who ran for less than that was owed nothing at its waking.
+ * because of its boost is forgiven, but for a window's time for each that waits: phases begin at the current
+ * vtime, which leaves out what the senior program is ahead, so a serial program beside one that is always
+ * parallel would have a third of its speed. One without a boost has nothing to be forgiven. Nor has one that
+ * is ahead of nobody, for a slice: the current vtime follows it there (tw_clock()). As long as a window was
+ * all it moved on in a slice, it went at a twentieth of the time beside programs that are always serial, and
+ * who ran for less than that was owed nothing at its waking.
  */
 static inline u64 tw_ahead_most(const struct tw_run *run, enum tw_class class, const struct tw_tunables *tun)
 {

@@ -11,8 +11,12 @@ mod ffi {
         pub safe fn tw_native_exchange_gain(own: &Stay, other: &Stay, pair: &Pair) -> u64;
         pub safe fn tw_native_may_change(rest: &Rest, now_ns: u64) -> u32;
         pub safe fn tw_native_note_change(rest: &mut Rest, now_ns: u64);
-        pub safe fn tw_native_exchange_every_ns() -> u64;
-        pub safe fn tw_native_exchange_gap_ns() -> u64;
+        pub safe fn tw_native_looks_for_exchange(
+            nr_cpus: u32,
+            others_wait: u32,
+            looked_ago_ns: u64,
+            exchanged_ago_ns: u64,
+        ) -> u32;
     }
 }
 
@@ -36,14 +40,16 @@ impl Rest {
     }
 }
 
-/// How often the task of a CPU is looked at for an exchange, in nanoseconds.
-pub fn exchange_every_ns() -> u64 {
-    ffi::tw_native_exchange_every_ns()
-}
-
-/// The least time between two exchanges of a machine, in nanoseconds.
-pub fn exchange_gap_ns() -> u64 {
-    ffi::tw_native_exchange_gap_ns()
+/// Whether a CPU that keeps its task looks for an exchange, on a machine of so many CPUs, where tasks wait or not: its last look
+/// and the machine's last exchange are so many nanoseconds ago.
+pub fn looks_for_exchange(
+    nr_cpus: usize,
+    others_wait: bool,
+    looked_ago_ns: u64,
+    exchanged_ago_ns: u64,
+) -> bool {
+    let nr_cpus = u32::try_from(nr_cpus).unwrap_or(u32::MAX);
+    ffi::tw_native_looks_for_exchange(nr_cpus, others_wait.into(), looked_ago_ns, exchanged_ago_ns) != 0
 }
 
 impl Stay {

@@ -15,7 +15,7 @@ mod pairing;
 
 pub use alternation::{AlternateBy, Alternation};
 pub use cgroup::{Cgroup, cgroup_ready_ns};
-pub use exchange::{Rest, exchange_every_ns, exchange_gap_ns};
+pub use exchange::{Rest, looks_for_exchange};
 pub use home::{Llc, SPILL_NONE, Stay, founds_home, keeps_home, spill};
 pub use look::{
     LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED,
@@ -36,13 +36,15 @@ mod ffi {
         pub safe fn tw_native_phase_ended(ready: u32, threshold: u32) -> u32;
         pub fn tw_native_phase_begin(group: *const RawGroup, now_ns: u64, vtime_now: u64, senior_lost: u32);
         pub safe fn tw_native_phase_age_ns(group: &RawGroup, now_ns: u64) -> u64;
-        pub safe fn tw_native_starts_with_phase(
+        pub safe fn tw_native_find_origin(
+            run: &mut Run,
             group: &RawGroup,
             seen: u32,
             ready_ns: u64,
+            slept: u32,
             now_ns: u64,
             threshold: u32,
-        ) -> u32;
+        );
         pub safe fn tw_native_unstamp(stamp: u32, now: u64) -> u64;
         pub safe fn tw_native_loss(
             waited_ns: u64,
@@ -51,8 +53,15 @@ mod ffi {
             nr_threads: u32,
             nr_cpus: u32,
         ) -> u32;
+        pub safe fn tw_native_counts_loss(nr_threads: u32, unequal: u32, tun: &Tunables) -> u32;
         pub safe fn tw_native_loss_of_speed(class: u32, ran_ns: u64, capacity: u32, weight: u32) -> u32;
-        pub safe fn tw_native_come_near(group: &RawGroup, other: &RawGroup, tun: &Tunables) -> i32;
+        pub safe fn tw_native_lost_more_there(
+            task: &Task,
+            group: &RawGroup,
+            there: &Task,
+            other: &RawGroup,
+            tun: &Tunables,
+        ) -> i32;
         pub fn tw_native_claims(group: *const RawGroup, senior: *const RawGroup, tun: &Tunables) -> u32;
         pub safe fn tw_native_is_used_up(senior: &Task, waiting: &Task, ages: &Ages, tun: &Tunables) -> u32;
         pub safe fn tw_native_lost_after(senior: &RawGroup, other: &RawGroup, tun: &Tunables) -> u32;
@@ -94,6 +103,7 @@ mod ffi {
         pub safe fn tw_native_mean_weight(before: u32, ran_ns: u64, weighed_ns: u64, in_ns: u64) -> u32;
         pub safe fn tw_native_is_light(weight: u32) -> u32;
         pub safe fn tw_native_weight_among(weight: u32, mean: u32) -> u32;
+        pub safe fn tw_native_due_beside(running: &Task, waiting: &Task, in_ns: u64) -> u32;
         pub safe fn tw_native_makes_room(running: &Task, running_is_bound: u32, waiting_is_bound: u32)
         -> u32;
         pub safe fn tw_native_vtime_advance(
@@ -219,11 +229,6 @@ impl Group {
         ffi::tw_native_phase_age_ns(&self.0, now_ns)
     }
 
-    /// Whether a thread that was last looked at in phase `seen`, and has been ready for `ready_ns`, starts with this one.
-    pub fn starts(&self, seen: u32, ready_ns: u64, now_ns: u64, serial_threshold: u32) -> bool {
-        ffi::tw_native_starts_with_phase(&self.0, seen, ready_ns, now_ns, serial_threshold) != 0
-    }
-
     /// What it has lost by waiting, a [`loss`] that wraps.
     pub fn lost(&self) -> u32 {
         self.0.lost.load(Ordering::SeqCst)
@@ -234,9 +239,10 @@ impl Group {
         self.0.lost.fetch_add(loss, Ordering::SeqCst);
     }
 
-    /// Brings what it has lost near to what another has, and says by how much more that is.
-    pub fn lose_near(&self, other: &Self, tun: &Tunables) -> i32 {
-        ffi::tw_native_come_near(&self.0, &other.0, tun)
+    /// By how much more it has lost, of which a task runs on a slower CPU, than another, of which one runs on the faster, as far
+    /// as these go by it.
+    pub fn lost_more_there(&self, task: &Task, there: &Task, other: &Self, tun: &Tunables) -> i32 {
+        ffi::tw_native_lost_more_there(task, &self.0, there, &other.0, tun)
     }
 
     /// Its turn as the senior one ends because its boost is used up, for this other group.
@@ -584,6 +590,30 @@ pub struct Run {
     pub others_wait: u32,
 }
 
+impl Run {
+    /// From when on it counts, of which `since_ns` is all so far: for a task that was charged in the phase `seen`, has been ready
+    /// for `ready_ns`, and slept since or not.
+    pub fn find_origin(
+        &mut self,
+        group: &Group,
+        seen: u32,
+        ready_ns: u64,
+        slept: bool,
+        now_ns: u64,
+        serial_threshold: u32,
+    ) {
+        ffi::tw_native_find_origin(
+            self,
+            &group.0,
+            seen,
+            ready_ns,
+            slept.into(),
+            now_ns,
+            serial_threshold,
+        );
+    }
+}
+
 /// The policy's settings (`struct tw_tunables`), times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -670,6 +700,11 @@ impl Tunables {
     /// and its time on the CPU show: then it is not preempted, whatever a closer look would say.
     pub fn surely_stays(&self, running_at_most: &Task, waking: &Task) -> bool {
         ffi::tw_native_surely_stays(running_at_most, waking, self) != 0
+    }
+
+    /// Whether what a program with so many threads loses is counted, on CPUs that differ in speed or not.
+    pub fn counts_loss(&self, nr_threads: u32, unequal: bool) -> bool {
+        ffi::tw_native_counts_loss(nr_threads, u32::from(unequal), self) != 0
     }
 
     /// Whether a task that runs on a slower CPU takes a faster one over from what runs there, whose program has lost so much
@@ -798,6 +833,29 @@ pub fn weight_among(weight: u32, mean: u32) -> u32 {
 /// Whether a running task, while others wait anywhere or not, is beside others, so that the mean weight and the clock go by it.
 pub fn is_beside_others(running: &Task, others_wait: bool) -> bool {
     ffi::tw_native_is_beside_others(running, u32::from(others_wait)) != 0
+}
+
+/// Of which class a task is that is due to make way, beside the one that it makes way for (`enum tw_due`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// It goes before that, and is due all the same.
+    Earlier,
+    /// Both are of one class.
+    Same,
+    /// It goes after that.
+    Later,
+}
+
+impl Due {
+    /// Where it is due in so many nanoseconds.
+    pub fn of(running: &Task, waiting: &Task, in_ns: u64) -> Option<Self> {
+        match ffi::tw_native_due_beside(running, waiting, in_ns) {
+            1 => Some(Self::Earlier),
+            2 => Some(Self::Same),
+            3 => Some(Self::Later),
+            _ => None,
+        }
+    }
 }
 
 /// Whether a running task, bound to its CPU or not, makes way for a waiting one because only that is bound.

@@ -85,10 +85,10 @@ u64 tw_native_phase_age_ns(const struct tw_group *group, u64 now_ns)
 	return tw_phase_age_ns(group, now_ns);
 }
 
-u32 tw_native_starts_with_phase(const struct tw_group *group, u32 seen, u64 ready_ns, u64 now_ns,
-				u32 serial_threshold)
+void tw_native_find_origin(struct tw_run *run, const struct tw_group *group, u32 seen, u64 ready_ns,
+			   u32 slept, u64 now_ns, u32 serial_threshold)
 {
-	return tw_starts_with_phase(group, seen, ready_ns, now_ns, serial_threshold);
+	tw_find_origin(run, group, seen, ready_ns, slept, now_ns, serial_threshold);
 }
 
 u64 tw_native_unstamp(u32 stamp, u64 now)
@@ -101,14 +101,20 @@ u32 tw_native_loss(u64 waited_ns, u32 weight, u32 nr_ready, u32 nr_threads, u32 
 	return tw_loss(waited_ns, weight, nr_ready, nr_threads, nr_cpus);
 }
 
+u32 tw_native_counts_loss(u32 nr_threads, u32 unequal, const struct tw_tunables *tun)
+{
+	return tw_counts_loss(nr_threads, unequal, tun);
+}
+
 u32 tw_native_loss_of_speed(u32 class, u64 ran_ns, u32 capacity, u32 weight)
 {
 	return tw_loss_of_speed(class, ran_ns, capacity, weight);
 }
 
-s32 tw_native_come_near(struct tw_group *group, const struct tw_group *other, const struct tw_tunables *tun)
+s32 tw_native_lost_more_there(const struct tw_task *task, struct tw_group *group, const struct tw_task *there,
+			      const struct tw_group *other, const struct tw_tunables *tun)
 {
-	return tw_come_near(group, other, tun);
+	return tw_lost_more_there(task, group, there, other, tun);
 }
 
 u32 tw_native_claims(struct tw_group *group, const struct tw_group *senior, const struct tw_tunables *tun)
@@ -240,14 +246,9 @@ void tw_native_note_change(struct tw_rest *rest, u64 now_ns)
 	tw_note_change(rest, now_ns);
 }
 
-u64 tw_native_exchange_every_ns(void)
+u32 tw_native_looks_for_exchange(u32 nr_cpus, u32 others_wait, u64 looked_ago_ns, u64 exchanged_ago_ns)
 {
-	return TW_EXCHANGE_EVERY_NS;
-}
-
-u64 tw_native_exchange_gap_ns(void)
-{
-	return TW_EXCHANGE_GAP_NS;
+	return tw_looks_for_exchange(nr_cpus, others_wait, looked_ago_ns, exchanged_ago_ns);
 }
 
 void tw_native_alternate(struct tw_alternation *alt, const struct tw_alternation_look *look)
@@ -357,6 +358,11 @@ u32 tw_native_is_light(u32 weight)
 u32 tw_native_weight_among(u32 weight, u32 mean)
 {
 	return tw_weight_among(weight, mean);
+}
+
+u32 tw_native_due_beside(const struct tw_task *running, const struct tw_task *waiting, u64 in_ns)
+{
+	return tw_due_beside(running, waiting, in_ns);
 }
 
 u32 tw_native_makes_room(const struct tw_task *running, u32 running_is_bound, u32 waiting_is_bound)

@@ -57,7 +57,7 @@ const LAG_BOOSTS: u64 = 4;
 /// The least lag, where the boost is small.
 const LAG_NS: u64 = 100_000_000;
 
-/// What credit a task brings along when it wakes up, and a serial one keeps of what it ran ahead. With the largest
+/// What credit a parallel task brings along when it wakes up, and what a serial one keeps of what it ran ahead. With the largest
 /// settings (boosts of 0.3 s, with that a lag of 1.2 s, and up to 20 boosts for heavy tasks) the longest wait stays below the
 /// watchdog's 10 s, but for the turns of those that wait beside it.
 const WINDOW_NS: u64 = 1_000_000;

@@ -124,6 +124,28 @@ fn programs_that_fill_the_cache_each_run_one_after_the_other() {
 }
 
 #[test]
+fn a_trial_that_was_lost_is_no_mark_for_turns() {
+    let mut machine = ran(&AMMP_AND_WUPWISE, 20 * SECOND);
+    assert!(machine.alternation.takes_turns());
+    // What is done beside each other is lost from now on, so the next trial says nothing, and turns go on.
+    let before = machine.trials.len();
+    for _ in 0..6000 {
+        let is_lost = !machine.alternation.takes_turns();
+        machine.run(&AMMP_AND_WUPWISE, 10 * MS, |_, done| {
+            if is_lost { lost(&done) } else { done }
+        });
+    }
+    assert!(machine.trials.len() > before && machine.alternation.takes_turns());
+    // They end when they bring less than was done beside each other in the last trial that told.
+    let worse = Rates {
+        turn: [500_000, 500_000, 0, 0],
+        ..AMMP_AND_WUPWISE
+    };
+    machine.run(&worse, 2 * SECOND, |_, done| done);
+    assert!(!machine.alternation.takes_turns());
+}
+
+#[test]
 fn programs_that_get_on_beside_each_other_stay_so() {
     let machine = ran(&BALANCED, 60 * SECOND);
     assert!(machine.trials.len() >= 2, "{:?}", machine.trials);

@@ -2,7 +2,7 @@
 //! What pairing promises: needs follow the counters, exchanges even caches out, and they come to an end.
 
 use proptest::prelude::*;
-use threadwise_policy::{Counts, Need, Pair, Reading, Rest};
+use threadwise_policy::{Counts, Need, Pair, Reading, Rest, looks_for_exchange};
 
 /// Instructions of which a task's counts tell enough.
 const ENOUGH: u64 = 1_000_000;
@@ -181,6 +181,23 @@ fn sum(cache: &[u32]) -> u64 {
 
 /// A cache, and a task behind it.
 type Seat = (usize, usize);
+
+#[test]
+fn exchanges_are_looked_for_seldom_on_a_machine_that_one_look_takes_in() {
+    const MS: u64 = 1_000_000;
+    let looks = |nr_cpus, looked_ms, exchanged_ms| {
+        let nobody_waits = looks_for_exchange(nr_cpus, false, looked_ms * MS, exchanged_ms * MS);
+        assert!(!looks_for_exchange(
+            nr_cpus,
+            true,
+            looked_ms * MS,
+            exchanged_ms * MS
+        ));
+        nobody_waits
+    };
+    assert!(looks(64, 32, 10));
+    assert!(!looks(64, 31, 10) && !looks(64, 32, 9) && !looks(65, 32, 10));
+}
 
 /// The best exchange that any task would ask for, and its gain.
 fn best(caches: &Caches) -> Option<(u64, Seat, Seat)> {

@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Choice, Class, Group, Mode, Origin, Place, Run, SPILL_NONE,
-    Seat, Spot, Task, Tunables, Waiting, boost_left, clock_ahead, follows_senior, here_ns, is_counted,
-    is_faster, longer_look, look_takes, loss_of_speed, makes_room, phase_began, phase_ended, serial_ready,
-    serial_ready_ns, spill, vtime_charge, vtime_elsewhere, vtime_most, waits_us, worth,
+    BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Choice, Class, Due, Group, Mode, Origin, Place, Run,
+    SPILL_NONE, Seat, Spot, Task, Tunables, Waiting, boost_left, clock_ahead, follows_senior, here_ns,
+    is_counted, is_faster, longer_look, look_takes, loss_of_speed, makes_room, phase_began, phase_ended,
+    serial_ready, serial_ready_ns, spill, vtime_charge, vtime_elsewhere, vtime_most, waits_us, worth,
 };
 
 const MS: u64 = 1_000_000;
@@ -612,7 +612,7 @@ fn serial_tasks_take_turns_on_the_fast_cpu() {
         work[slow] += 2 * MS;
         assert_eq!(loss_of_speed(Class::Serial, 4 * MS, 1024, 100), 0);
         programs[slow].lose(loss_of_speed(Class::Serial, 4 * MS, 512, 100));
-        let lost_more = programs[slow].lose_near(&programs[fast], &tun);
+        let lost_more = programs[slow].lost_more_there(&serial, &serial, &programs[fast], &tun);
         if tun.takes_turn(&serial, &serial, lost_more) {
             (fast, nr_exchanges) = (slow, nr_exchanges + 1);
         }
@@ -625,6 +625,26 @@ fn serial_tasks_take_turns_on_the_fast_cpu() {
         0,
         "all of them have slow CPUs alike"
     );
+    // Beside a parallel task it does not matter, and nothing is brought near.
+    let (behind, ahead) = (group(900 * MS), group(0));
+    let more = |class| behind.lost_more_there(&serial, &task(class, 0), &ahead, &tun);
+    assert_eq!(
+        (more(Class::Parallel), behind.lost()),
+        (0, group(900 * MS).lost())
+    );
+    assert!(more(Class::Serial) > 0 && behind.lost() < group(900 * MS).lost());
+    // Programs that are never parallel compete there only.
+    assert!(tun.counts_loss(1, true) && !tun.counts_loss(1, false));
+    assert!(!tun.counts_loss(2, false) && tun.counts_loss(3, false));
+}
+
+#[test]
+fn whoever_is_due_is_due_beside_one_of_a_class() {
+    let due = |running, waiting, in_ns| Due::of(&task(running, 0), &task(waiting, 0), in_ns);
+    assert_eq!(due(Class::Parallel, Class::Serial, 1), None);
+    assert_eq!(due(Class::Parallel, Class::Serial, 0), Some(Due::Later));
+    assert_eq!(due(Class::Senior, Class::Senior, 0), Some(Due::Same));
+    assert_eq!(due(Class::Serial, Class::Parallel, 0), Some(Due::Earlier));
 }
 
 /// A CPU that shares no core, idle or with a task of this class.
@@ -1227,23 +1247,44 @@ fn threads_start_with_a_phase_side_by_side() {
     let (t, began_ns, base) = (tunables(), 5000 * MS, 100 * MS);
     let group = group(0);
     group.begin(began_ns, base, 0);
-    let starts =
-        |seen, ready_ns, after_ns| group.starts(seen, ready_ns, began_ns + after_ns, t.serial_threshold);
-    assert!(starts(0, 0, MS), "who wakes up with the others");
-    assert!(starts(0, 30 * MS, 30 * MS), "who found an idle CPU then");
-    assert!(starts(0, 90 * MS, 30 * MS), "who ran before, serially");
-    assert!(!starts(0, 0, 30 * MS), "who comes later");
-    assert!(!starts(group.phase(), 0, MS), "who has started");
-    assert!(
-        starts(0, 0, 0) && group.starts(0, 0, began_ns - MS, t.serial_threshold),
-        "a clock that is behind"
-    );
+    // Of 40 ms that it ran.
+    let run_of = |group: &Group, seen, ready_ns, slept, after_ns: i64| {
+        let mut run = Run {
+            since_ns: 40 * MS,
+            ..ALONE
+        };
+        let now_ns = began_ns.wrapping_add_signed(after_ns);
+        run.find_origin(group, seen, ready_ns, slept, now_ns, t.serial_threshold);
+        run
+    };
+    let starts = |seen, ready_ns, after_ms: i64| {
+        run_of(&group, seen, ready_ns, true, after_ms * MS as i64).origin == Origin::Phase
+    };
+    assert!(starts(0, 0, 1), "who wakes up with the others");
+    assert!(starts(0, 30 * MS, 30), "who found an idle CPU then");
+    assert!(starts(0, 90 * MS, 30), "who ran before, serially");
+    assert!(!starts(0, 0, 30), "who comes later");
+    assert!(!starts(group.phase(), 0, 1), "who has started");
+    assert!(starts(0, 0, 0) && starts(0, 0, -1), "a clock that is behind");
     let serial = Group::default();
     serial.begin(began_ns, base, 0);
-    assert!(
-        !serial.starts(0, 0, began_ns, t.serial_threshold),
+    assert_ne!(
+        run_of(&serial, 0, 0, true, 0).origin,
+        Origin::Phase,
         "its threads sleep again"
     );
+    // What it ran before its phase began, or before it slept, counts apart.
+    let parts = |run: Run| (run.origin, run.before_ns / MS, run.since_ns / MS);
+    let at_first = run_of(&group, 0, 90 * MS, false, 30 * MS as i64);
+    assert_eq!(at_first.before_ns + at_first.since_ns, 40 * MS);
+    assert!(
+        at_first.since_ns.abs_diff(30 * MS) < 65_536,
+        "what it ran of its phase: {at_first:?}"
+    );
+    let slept = run_of(&group, group.phase(), 5 * MS, true, 30 * MS as i64);
+    assert_eq!(parts(slept), (Origin::Waking, 35, 5));
+    let went_on = run_of(&group, group.phase(), 90 * MS, false, 30 * MS as i64);
+    assert_eq!(parts(went_on), (Origin::Charge, 0, 40));
     // One is owed 60 ms, another owes 40; when it matters first the clock is 20 ms further.
     let now = base + 20 * MS;
     let run = Run {

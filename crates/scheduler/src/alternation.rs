@@ -39,8 +39,8 @@ impl Alternation {
                 }
             }),
             AlternateBy::Counters => Self::by_counters(HARDWARE, machine, counting).context(
-                "this machine has no hardware counters (virtual machines mostly hide them): use --alternate auto, which does \
-                 without, or --alternate resident",
+                "this machine has no hardware counters (virtual machines mostly hide them): use --alternate auto, which then \
+                 leaves programs beside each other, or --alternate resident",
             ),
             AlternateBy::Faults => Self::by_counters(SOFTWARE, machine, counting),
             AlternateBy::Resident => {

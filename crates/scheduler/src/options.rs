@@ -135,7 +135,7 @@ pub enum Fault {
     Starve,
     /// Nice values are not honoured
     Weightless,
-    /// Boosts tasks as if nobody waited
+    /// Boosts tasks as if no other serial ones were there
     Ageless,
     /// The timer that has tasks take turns is lost once
     LostTimer,

@@ -347,7 +347,7 @@ impl<'a> Scheduler<'a> {
 
 /// The ready count of a `struct tw_group`.
 fn ready_in(group: &[u8]) -> u32 {
-    u32::from_ne_bytes(group[..4].try_into().expect("a group has eight bytes"))
+    u32::from_ne_bytes(group[..4].try_into().expect("a group has sixteen bytes"))
 }
 
 /// One more than the largest thread id.

@@ -40,10 +40,12 @@ pub struct Metrics {
     /// Times that a task had to wait in a queue.
     #[stat(desc = "Tasks that had to wait in a queue")]
     pub queued: u64,
-    /// Serial tasks that took the CPU of a parallel one.
-    #[stat(desc = "Serial tasks that took the CPU of a parallel task")]
+    /// Serial tasks that took the CPU of a parallel one, or of a serial one that was due to make way.
+    #[stat(
+        desc = "Serial tasks that took the CPU of a parallel task, or of a serial one whose turn was over"
+    )]
     pub serial_preemptions: u64,
-    /// Serial tasks that found neither an idle CPU nor a parallel task to replace.
+    /// Serial tasks that found neither an idle CPU nor a task to replace.
     #[stat(desc = "Serial tasks that found no CPU to take and waited")]
     pub serial_queued: u64,
     /// Tasks of the senior parallel program that took the CPU of another parallel program's task.
@@ -58,8 +60,11 @@ pub struct Metrics {
     /// Slices that were renewed because nobody who waited came first.
     #[stat(desc = "Slices renewed because nobody who waited came first")]
     pub kept: u64,
-    /// Tasks that went to a faster CPU, in place of another or because it was idle, or to an idle core from a shared one.
-    #[stat(desc = "Tasks that went to a faster CPU, or to an idle core from a shared one")]
+    /// Running tasks that went to a faster CPU, in place of another or because it was idle, to an idle core from a shared one, or
+    /// where the mode wants them.
+    #[stat(
+        desc = "Running tasks that went to a faster CPU, to an idle core from a shared one, or where --mode wants them"
+    )]
     pub moved_up: u64,
     /// Times that a parallel program became the senior one.
     #[stat(desc = "Times that a parallel program became the senior one")]

@@ -224,7 +224,7 @@ impl World {
     pub(crate) fn take_offline(&mut self, cpu: CpuIndex) {
         self.kernel.account(cpu);
         self.kernel.cpus[cpu].is_online = false;
-        self.kernel.idle.remove(cpu);
+        self.kernel.idle.leave(cpu);
         if let Some(running) = self.kernel.cpus[cpu].running {
             self.evict(cpu, running);
         }
@@ -253,7 +253,7 @@ impl World {
             self.schedule(cpu);
         } else {
             self.switch(cpu, Some(running), None);
-            self.kernel.idle.remove(cpu);
+            self.kernel.idle.leave(cpu);
         }
         self.kernel.tasks[running].waits_since = self.kernel.now;
         self.insert_again(running);
@@ -291,6 +291,7 @@ impl World {
         if let Some(since) = state.idle_since.replace(now) {
             state.idled += now - since;
         }
+        self.kernel.idle.come(cpu);
         self.kernel.here = cpu;
         self.schedule(cpu);
     }

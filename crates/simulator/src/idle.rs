@@ -11,6 +11,8 @@ pub(crate) struct Idle {
     cpus: CpuMask,
     /// Those of which the whole core is idle, where cores are known.
     whole: Option<CpuMask>,
+    /// Those that are not there, of which nothing runs.
+    offline: CpuMask,
     /// By CPU, those of its core.
     cores: Vec<Vec<CpuIndex>>,
     cursor: CpuIndex,
@@ -24,6 +26,7 @@ impl Idle {
         Self {
             whole: knows_cores.then(|| cpus.clone()),
             cpus,
+            offline: CpuMask::none(cores.len()),
             cores,
             cursor: 0,
         }
@@ -55,11 +58,30 @@ impl Idle {
 
     pub(crate) fn add(&mut self, cpu: CpuIndex) {
         self.cpus.add(cpu);
-        if let Some(whole) = &mut self.whole
-            && self.cores[cpu].iter().all(|&other| self.cpus.has(other))
-        {
-            self.cores[cpu].iter().for_each(|&other| whole.add(other));
+        self.find_whole(cpu);
+    }
+
+    /// Notes whether the whole core of a CPU is idle, as far as it is there.
+    fn find_whole(&mut self, cpu: CpuIndex) {
+        let core = &self.cores[cpu];
+        let runs = |other: &CpuIndex| !self.cpus.has(*other) && !self.offline.has(*other);
+        if let Some(whole) = self.whole.as_mut().filter(|_| !core.iter().any(runs)) {
+            let idle = core.iter().filter(|&&other| self.cpus.has(other));
+            idle.for_each(|&other| whole.add(other));
         }
+    }
+
+    /// A CPU goes offline.
+    pub(crate) fn leave(&mut self, cpu: CpuIndex) {
+        self.remove(cpu);
+        self.offline.add(cpu);
+        self.find_whole(cpu);
+    }
+
+    /// It is there again, and not idle yet.
+    pub(crate) fn come(&mut self, cpu: CpuIndex) {
+        self.offline.remove(cpu);
+        self.remove(cpu);
     }
 
     /// Whether it was there.
@@ -131,6 +153,21 @@ mod tests {
         assert!(!idle.claim_if_whole(3) && idle.claim_whole().is_none());
         idle.add(2);
         assert!(idle.claim_if_whole(3) && !idle.claim_if_whole(2) && idle.remove(2));
+    }
+
+    #[test]
+    fn a_core_is_whole_without_what_is_offline() {
+        let mut idle = two_cores(true);
+        assert!(idle.remove(2));
+        idle.leave(1);
+        assert_eq!(idle.claim_whole(), Some(0));
+        idle.add(0);
+        assert!(idle.claim_if_whole(0) && !idle.has(1));
+        idle.add(0);
+        idle.come(1);
+        assert!(!idle.claim_if_whole(0) && idle.claim_whole().is_none());
+        idle.add(1);
+        assert!(idle.claim_if_whole(0));
     }
 
     #[test]

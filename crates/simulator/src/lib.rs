@@ -9,7 +9,7 @@
 //!
 //! What is modelled: CPUs of different speed, what they share ([`Mechanism`]), run queues, idle CPUs, slices that end at ticks,
 //! preemption, wake-ups one after the other, and what switches, wake-ups, ticks and timers cost ([`Costs`]). What is not
-//! stands in ARCHITECTURE.md: other interrupts, cgroups, NUMA, idle states. [`programs`] are what threads do with locks, barriers
+//! stands in docs/design/simulator.md: other interrupts, cgroups, NUMA, idle states. [`programs`] are what threads do with locks, barriers
 //! and timers.
 
 pub mod check;

@@ -76,7 +76,7 @@ fn holds(wait_bound: Ns) -> Result<(), String> {
 #[test]
 fn nobody_waits_for_longer_than_is_stated_among_ten_times_more_programs_than_cpus() {
     // At the end of its span a newcomer waits for a lag, for 10 ms of each that waits, and for the difference of boosts
-    // (ARCHITECTURE.md, "Bounds"), 1.2 s in all; here it is less.
+    // (docs/design/ordering.md, "The longest wait"), 1.2 s in all; here it is less.
     assert_eq!(holds(1_100 * MS), Ok(()));
     assert!(holds(20 * MS).is_err(), "a round of ten takes longer than that");
 }

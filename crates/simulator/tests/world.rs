@@ -136,7 +136,7 @@ fn threads_take_turns_on_the_fast_cpu() {
 }
 
 /// How evenly two programs are slowed down beside each other, under ours with turns of this length.
-fn fairness_with_turns(spec: &str, ratios: [&str; 2], turn_ms: u64) -> f64 {
+fn fairness_with_turns(spec: &str, ratios: [&str; 2], threads: usize, turn_ms: u64) -> f64 {
     let work = |ratios: &[(usize, &str)]| -> Vec<f64> {
         let tun = Tunables {
             senior_turn_ns: turn_ms * MS,
@@ -144,7 +144,7 @@ fn fairness_with_turns(spec: &str, ratios: [&str; 2], turn_ms: u64) -> f64 {
         };
         let mut world = Known::Threadwise.world(&machine(spec), Costs::of_lab(60), tun);
         for (seed, ratio) in ratios {
-            world.start(program(ratio, 8, *seed as u64 + 1), 100, None);
+            world.start(program(ratio, threads, *seed as u64 + 1), 100, None);
         }
         world.run_until(20_000 * MS).expect("nothing is checked");
         let programs = world.outcome().programs;
@@ -159,9 +159,9 @@ fn fairness_with_turns(spec: &str, ratios: [&str; 2], turn_ms: u64) -> f64 {
 
 #[test]
 fn who_has_lost_more_goes_first() {
-    let ours = fairness_with_turns("smp-8", ["inf:1", "8:1"], 75);
+    let ours = fairness_with_turns("smp-8", ["inf:1", "8:1"], 8, 75);
     // Nobody is ever owed a turn, so that phases are turns, and those of the second program are longer.
-    let by_phases = fairness_with_turns("smp-8", ["inf:1", "8:1"], 100_000);
+    let by_phases = fairness_with_turns("smp-8", ["inf:1", "8:1"], 8, 100_000);
     assert!(ours > 0.93 && by_phases < 0.7, "{ours}, by phases {by_phases}");
 }
 
@@ -188,9 +188,12 @@ fn serial_programs_beside_each_other_have_turns() {
 
 #[test]
 fn serial_programs_take_turns_on_the_fast_cpu() {
-    let ours = fairness_with_turns("amp-8", ["1:inf", "1:inf"], 75);
-    let without = fairness_with_turns("amp-8", ["1:inf", "1:inf"], 400_000);
-    assert!(ours > 0.95 && without < 0.55, "{ours}, without turns {without}");
+    // Of many threads, seven of which sleep, and of a single one.
+    for threads in [8, 1] {
+        let fairness = |turn_ms| fairness_with_turns("amp-8", ["1:inf", "1:inf"], threads, turn_ms);
+        let (ours, without) = (fairness(75), fairness(400_000));
+        assert!(ours > 0.95 && without < 0.55, "{ours}, without turns {without}");
+    }
 }
 
 #[test]

@@ -6,7 +6,6 @@
 #ifndef TW_EXCHANGE_BPF_H
 #define TW_EXCHANGE_BPF_H
 
-#include "state.bpf.h"
 #include "home.bpf.h"
 #include "pairing.bpf.h"
 #include "speed.bpf.h"
@@ -134,10 +133,8 @@ static s32 find_partner(const struct task_struct *p, s32 cpu, const struct candi
 
 /*
  * A CPU keeps its task. If that would be better off behind another cache, its program is at home here from
- * now on, or the CPU of one that would not be worse off here is asked for an exchange (speed.bpf.h). Not
- * while tasks wait: who runs is another one soon, and that changes the sums. Nor with more CPUs than a look
- * takes in, when sums and candidates would be those of different CPUs. Of several CPUs that look at once one
- * acts.
+ * now on, or the CPU of one that would not be worse off here is asked for an exchange (speed.bpf.h). Of
+ * several CPUs that look at once one acts.
  */
 static void exchange(struct cpu_ctx *cctx, s32 cpu, struct task_struct *p, u64 now)
 {
@@ -149,8 +146,8 @@ static void exchange(struct cpu_ctx *cctx, s32 cpu, struct task_struct *p, u64 n
 	s32 other = -1;
 	u8 *home;
 
-	if (fault == TW_FAULT_ALOOF || nr_cpus > TW_IDLE_SCAN || tasks_wait ||
-	    now - cctx->exchange_looked_at < TW_EXCHANGE_EVERY_NS || since_ns(last, now) < TW_EXCHANGE_GAP_NS)
+	if (fault == TW_FAULT_ALOOF ||
+	    !tw_looks_for_exchange(nr_cpus, tasks_wait, now - cctx->exchange_looked_at, since_ns(last, now)))
 		return;
 	cctx->exchange_looked_at = now;
 	tally = bpf_map_lookup_elem(&tallies, &zero);

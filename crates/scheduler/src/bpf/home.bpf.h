@@ -3,7 +3,7 @@
 #ifndef TW_HOME_BPF_H
 #define TW_HOME_BPF_H
 
-#include "state.bpf.h"
+#include "count.bpf.h"
 
 /* How many cores each last-level cache has. */
 const volatile u16 llc_cores[TW_DOMAINS];
@@ -42,7 +42,7 @@ static u8 *find_home(struct task_struct *p, u32 *nr_ready)
 		*nr_ready = tw_read(&share->nr_ready);
 		return &share->home;
 	}
-	*nr_ready = nr_ready_of(tgid);
+	*nr_ready = nr_ready_beside(p);
 	return bpf_map_lookup_elem(&homes, &tgid);
 }
 

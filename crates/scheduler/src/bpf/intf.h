@@ -113,7 +113,7 @@ enum tw_fault {
 	TW_FAULT_HOARD,
 	/* Has kernel threads that are bound to a CPU wait until what runs there has used up its slice. */
 	TW_FAULT_DEMOTE,
-	/* Boosts are the same beside however many. */
+	/* The timer counts no crowd, so boosts are the same beside however many serial tasks. */
 	TW_FAULT_AGELESS,
 	/* One expiry of the timer is lost, as if it had never been started. */
 	TW_FAULT_LOST_TIMER,

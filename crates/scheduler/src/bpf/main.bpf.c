@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scx_threadwise: the hooks. They gather state from the kernel, ask policy/, and apply the answer;
- * no decision is taken here.
+ * scx_threadwise: the hooks. They gather state from the kernel, ask policy/, and apply the answer. What is
+ * theirs is the order in which CPUs and queues are looked at.
  *
  * Each CPU has a queue ordered by key (policy/order.h). A task that wakes up goes straight to an
- * idle CPU if there is one. Otherwise a serial task replaces a parallel one, and everything else
- * waits in the queue of the CPU that it ran on. A CPU whose queue is empty takes from the others;
- * a CPU whose task used up its slice, or was kicked by the timer (rotation.bpf.h), considers its own
- * queue and one other.
+ * idle CPU if there is one. Otherwise a serial task replaces one that it goes before, one of the senior
+ * program does so on its own CPU, and everything else waits in the queue of the CPU that it ran on. A CPU
+ * whose queue is empty takes from the others; a CPU whose task used up its slice, or was kicked by the timer
+ * (rotation.bpf.h), considers its own queue and one other.
  *
  * The wake-up path decides what a scheduler costs. For a program that can become parallel it looks up the
  * task's storage and the group's ready count, for others nothing, and vtime is charged only when somebody
@@ -199,6 +199,19 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool w
 	return bound;
 }
 
+/* Whether a task woke up, or is new: to the kernel a fork is no wake-up. */
+static bool comes_to_run(const struct task_struct *p, u64 enq_flags)
+{
+	return (enq_flags & SCX_ENQ_WAKEUP) || !p->sched_info.last_arrival;
+}
+
+/* Whether select_cpu() was asked for it. For new ones the kernel does not say so. */
+static bool was_selected(const struct task_struct *p, u64 enq_flags)
+{
+	return (enq_flags & SCX_ENQ_CPU_SELECTED) ||
+	       (!(enq_flags & SCX_ENQ_WAKEUP) && p->nr_cpus_allowed > 1);
+}
+
 /*
  * Sends a task that goes before others to an idle CPU or to that of another task. Who wakes up or is new was
  * offered the idle ones; who lost its CPU, or has to leave it, was not. False if there is none for it.
@@ -206,17 +219,17 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool w
 __noinline bool insert_first(struct task_struct *p __arg_trusted, struct cpu_ctx *cctx __arg_nonnull,
 			     const struct tw_task *task __arg_nonnull, u64 enq_flags, u64 now)
 {
-	bool wakes = (enq_flags & SCX_ENQ_WAKEUP) || !p->sched_info.last_arrival;
+	bool comes = comes_to_run(p, enq_flags);
 	s32 victim, idle = -1;
 
-	if (!wakes && p->nr_cpus_allowed > 1 && may_move(p))
+	if (!comes && p->nr_cpus_allowed > 1 && may_move(p))
 		idle = claim_any(p, now);
 	if (idle >= 0) {
 		insert_on(p, idle, false, enq_flags);
 		return true;
 	}
 	/* Where idle CPUs are too far away, so are those of others. */
-	victim = idle == TW_IDLE_LATER ? -1 : find_victim(p, task, wakes, scx_bpf_task_cpu(p), now);
+	victim = idle == TW_IDLE_LATER ? -1 : find_victim(p, task, comes, scx_bpf_task_cpu(p), now);
 	if (victim < 0)
 		return false;
 	count(cctx, task->class == TW_CLASS_SERIAL ? TW_STAT_SERIAL_PREEMPTIONS : TW_STAT_SENIOR_PREEMPTIONS);
@@ -265,16 +278,37 @@ static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
 	return true;
 }
 
+/* Where CPUs differ, sends a task of this class to the one for which it left its own, or to a better one than
+ * that. False if there is none. */
+static bool enqueue_better(struct task_struct *p, struct cpu_ctx *cctx, struct task_ctx *tctx,
+			   enum tw_class class, u64 enq_flags)
+{
+	/* What it decided before it slept is stale. */
+	s32 better = comes_to_run(p, enq_flags) ? -1 : (s32)tctx->leaves_for - 1;
+	bool taken = tctx->takes;
+
+	tctx->leaves_for = 0;
+	/* Whoever claims an idle CPU has to go there. */
+	if (better < 0 && may_move(p))
+		better = find_better(p, class, scx_bpf_task_cpu(p), &taken);
+	if (better < 0 || !bpf_cpumask_test_cpu(better, p->cpus_ptr) || !may_move(p))
+		return false;
+	count(cctx, TW_STAT_MOVED_UP);
+	note_boost(p, class, is_fast(better), taken);
+	insert_on(p, better, taken, enq_flags);
+	return true;
+}
+
 void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	bool taken, direct, wakes = enq_flags & SCX_ENQ_WAKEUP;
-	s32 cpu = scx_bpf_task_cpu(p), better, slower, slot = held_as(p);
+	bool direct, comes = comes_to_run(p, enq_flags);
+	s32 cpu = scx_bpf_task_cpu(p), slower, slot = held_as(p);
 	struct cpu_ctx *cctx;
 	struct task_ctx *tctx;
 	struct tw_task task;
 	u64 key, now;
 
-	if (wakes && !(enq_flags & SCX_ENQ_CPU_SELECTED)) {
+	if (comes && !(enq_flags & SCX_ENQ_REENQ) && !was_selected(p, enq_flags)) {
 		count_waking(p);
 		if (slot < 0 && enqueue_unselected(p, cpu, enq_flags))
 			return;
@@ -291,9 +325,8 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	/* From another CPU, whose clock it would be. */
 	now = cpu == (s32)bpf_get_smp_processor_id() ? scx_bpf_now() : clock_now();
 	/* Who found an idle CPU and was sent back from there has not run since either. */
-	tctx->woke = wakes || !p->sched_info.last_arrival ||
-		     ((enq_flags & SCX_ENQ_REENQ) && (tctx->woke || p->nvcsw != tctx->nr_sleeps));
-	charge(p, tctx, wakes, now, &task);
+	tctx->woke = comes || ((enq_flags & SCX_ENQ_REENQ) && (tctx->woke || p->nvcsw != tctx->nr_sleeps));
+	charge(p, tctx, comes, now, &task);
 
 	if (task.class == TW_CLASS_KERNEL && fault != TW_FAULT_STALL && fault != TW_FAULT_DEMOTE) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, enq_flags | SCX_ENQ_PREEMPT);
@@ -309,24 +342,13 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	/* One that was sent back from a local queue would be sent to the same CPU again. */
 	direct = !(enq_flags & SCX_ENQ_REENQ) && fault != TW_FAULT_STALL;
-	if ((nr_faster || has_homes) && swap(p, cctx, &slower) && direct && !wakes) {
+	if ((nr_faster || has_homes) && swap(p, cctx, &slower) && direct && !comes) {
 		insert_on(p, slower, false, enq_flags);
 		return;
 	}
 	if (cpus_differ() && direct) {
-		/* What it decided before it slept is stale. */
-		better = wakes ? -1 : (s32)tctx->leaves_for - 1;
-		taken = tctx->takes;
-		tctx->leaves_for = 0;
-		/* Whoever claims an idle CPU has to go there. */
-		if (better < 0 && may_move(p))
-			better = find_better(p, task.class, cpu, &taken);
-		if (better >= 0 && bpf_cpumask_test_cpu(better, p->cpus_ptr) && may_move(p)) {
-			count(cctx, TW_STAT_MOVED_UP);
-			note_boost(p, task.class, is_fast(better), taken);
-			insert_on(p, better, taken, enq_flags);
+		if (enqueue_better(p, cctx, tctx, task.class, enq_flags))
 			return;
-		}
 		if (enq_flags & SCX_ENQ_LAST) {
 			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, enq_flags);
 			return;
@@ -343,7 +365,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	scx_bpf_dsq_insert_vtime(p, cpu, tw_slice_of(task.class, longer_look(), tun()), key, enq_flags);
 	cctx->queued_most = task.nr_waiting + 1;
 	mark_queued(cpu);
-	arm_rotation(&task, wakes && direct ? p->signal->nr_threads : 0, key, now);
+	arm_rotation(&task, comes && direct ? p->signal->nr_threads : 0, key, now);
 	/* A CPU may have gone idle since select_cpu() looked. The kernel has its own look after this. */
 	if (p->nr_cpus_allowed > 1)
 		kick_idle_for(p, now);
@@ -513,6 +535,37 @@ static s32 take_sent_to(struct cpu_ctx *cctx)
 }
 
 /*
+ * What runs on a CPU leaves that for a better one, or for one that called for it, whichever task it is by
+ * now. False if it stays.
+ */
+static bool leave_for_better(struct cpu_ctx *cctx, s32 cpu, struct task_struct *prev, struct task_ctx *tctx,
+			     enum tw_class class)
+{
+	bool taken;
+	s32 better = find_better(prev, class, cpu, &taken), called_to = take_turn(cctx);
+
+	if (better < 0 && called_to >= 0 && class != TW_CLASS_KERNEL &&
+	    bpf_cpumask_test_cpu(called_to, prev->cpus_ptr) && may_move(prev)) {
+		better = called_to;
+		taken = true;
+	}
+	if (better < 0)
+		return false;
+	if (taken)
+		offer_own(cpu, better);
+	/*
+	 * Without a slice it is enqueued, and goes there, unless migration is disabled for it. The kick has a
+	 * CPU that was claimed and gets nobody say again that it is idle.
+	 */
+	tctx->leaves_for = better + 1;
+	tctx->takes = taken;
+	scx_bpf_task_set_slice(prev, 0);
+	if (!taken)
+		scx_bpf_kick_cpu(better, SCX_KICK_IDLE);
+	return true;
+}
+
+/*
  * A CPU looks whether what runs there goes on, makes way for the first of a queue, or leaves for another CPU,
  * and does what comes of it. True if the CPU has nothing to run then.
  */
@@ -520,8 +573,7 @@ static __always_inline bool prev_leaves(struct cpu_ctx *cctx, s32 cpu, struct ta
 {
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, prev, 0, 0);
 	struct tw_task task;
-	bool taken;
-	s32 from, better, called_to;
+	s32 from;
 	u64 now, due_ns, began = 0;
 
 	if (!tctx)
@@ -539,30 +591,9 @@ static __always_inline bool prev_leaves(struct cpu_ctx *cctx, s32 cpu, struct ta
 		return true;
 	}
 	/* One that is exiting would not be enqueued. */
-	if (cpus_differ() && !(prev->flags & PF_EXITING)) {
-		better = find_better(prev, task.class, cpu, &taken);
-		called_to = take_turn(cctx);
-		/* Another one than that which was called goes too, if it may. */
-		if (better < 0 && called_to >= 0 && task.class != TW_CLASS_KERNEL &&
-		    bpf_cpumask_test_cpu(called_to, prev->cpus_ptr) && may_move(prev)) {
-			better = called_to;
-			taken = true;
-		}
-		if (better >= 0) {
-			if (taken)
-				offer_own(cpu, better);
-			/*
-			 * Without a slice it is enqueued, and goes there, unless migration is disabled for
-			 * it. The kick has a CPU that was claimed and gets nobody say again that it is idle.
-			 */
-			tctx->leaves_for = better + 1;
-			tctx->takes = taken;
-			scx_bpf_task_set_slice(prev, 0);
-			if (!taken)
-				scx_bpf_kick_cpu(better, SCX_KICK_IDLE);
-			return true;
-		}
-	}
+	if (cpus_differ() && !(prev->flags & PF_EXITING) &&
+	    leave_for_better(cctx, cpu, prev, tctx, task.class))
+		return true;
 	sort_for_senior(cpu, now);
 	from = queue_before(prev, &task, cpu, other_queue(cctx, cpu, sent_to), now, &due_ns);
 	follow_senior(now);

@@ -3,7 +3,6 @@
 #ifndef TW_MIGRATIONS_BPF_H
 #define TW_MIGRATIONS_BPF_H
 
-#include "state.bpf.h"
 #include "smt.bpf.h"
 #include "spread.bpf.h"
 

@@ -3,7 +3,7 @@
 #ifndef TW_PAIRING_BPF_H
 #define TW_PAIRING_BPF_H
 
-#include "state.bpf.h"
+#include "count.bpf.h"
 
 /* What tells how much a task needs; and the size of a last-level cache, all of which are taken to be alike.
  */
@@ -83,7 +83,7 @@ static u32 need_of(struct task_struct *p)
 	struct task_ctx *tctx;
 
 	if (pairing == TW_PAIRING_RESIDENT)
-		return tw_need_of_resident(resident_bytes(p), llc_bytes, nr_ready_of(p->tgid));
+		return tw_need_of_resident(resident_bytes(p), llc_bytes, nr_ready_beside(p));
 	tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 	return tctx ? tctx->need.need : 0;
 }

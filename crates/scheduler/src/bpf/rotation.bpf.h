@@ -9,7 +9,9 @@
 #ifndef TW_ROTATION_BPF_H
 #define TW_ROTATION_BPF_H
 
+#include "charge.bpf.h"
 #include "crowd.bpf.h"
+#include "idle.bpf.h"
 
 struct rotation {
 	struct bpf_timer timer;
@@ -60,14 +62,6 @@ bool rotation_armed;
 u64 armed_until;
 u64 armed_key;
 
-/* Whether what runs on a CPU is due to make way, and of which class it is beside the one at hand. */
-enum due {
-	TW_DUE_NOT,
-	TW_DUE_EARLIER,
-	TW_DUE_SAME,
-	TW_DUE_LATER,
-};
-
 /* Looks at what runs on a CPU for the one at hand (rotation_state.task), and when to look again. */
 __noinline int look_whether_due(s32 cpu)
 {
@@ -93,11 +87,7 @@ __noinline int look_whether_due(s32 cpu)
 	/* Who makes way waits then, and others are due beside it in a step. */
 	rotation_state.look.in_ns =
 		tw_least(rotation_state.look.in_ns, tw_look_in(&task, &waiting, in_ns, tun()));
-	if (in_ns)
-		return TW_DUE_NOT;
-	if (tw_is_before(waiting.class, task.class))
-		return TW_DUE_LATER;
-	return tw_is_before(task.class, waiting.class) ? TW_DUE_EARLIER : TW_DUE_SAME;
+	return tw_due_beside(&task, &waiting, in_ns);
 }
 
 /*
@@ -206,7 +196,8 @@ static bool kick_idle_for(struct task_struct *p, u64 now)
 }
 
 /* Of those that wait behind the first of a queue, wakes an idle CPU for one that leaves its last-level cache
- * by now: when it was queued it did not. That takes the first of them that may run there and leaves. */
+ * by now: when it was queued it did not. That CPU takes the first of the queue that may run there, unless the
+ * very first stays behind its cache. */
 __noinline bool kick_idle_behind_first(s32 queue, u64 now)
 {
 	struct task_struct *p;

@@ -88,7 +88,7 @@ static void count_in_share(struct shared *shared, u32 llc)
 	shared->counted_in = shared->in;
 	if (was)
 		__sync_fetch_and_add(&was->nr_ready, -1);
-	if (is && !__sync_fetch_and_add(&is->nr_ready, 1))
+	if (is && tw_founds_home(__sync_fetch_and_add(&is->nr_ready, 1)))
 		is->home = llc + 1;
 }
 

@@ -6,7 +6,8 @@
 #ifndef TW_SMT_BPF_H
 #define TW_SMT_BPF_H
 
-#include "state.bpf.h"
+#include "idle.bpf.h"
+#include "order.bpf.h"
 
 /* Hardware threads of a core that are looked at, at most. */
 #define TW_SIBLINGS 8

@@ -136,21 +136,13 @@ __noinline bool look_at_slower(s32 cpu, s32 fast, struct tw_task *task __arg_non
 	return found && (!has_smt || tw_is_faster(worth_of(task->class, fast), worth_of(task->class, cpu)));
 }
 
-/* By how much more the program of a serial task has lost than that of another, of which it is near then. */
-static s32 lost_more(u32 tgid, u32 than)
-{
-	struct tw_group *group = group_of(tgid), *other = group_of(than);
-
-	return group && other ? tw_come_near(group, other, tun()) : 0;
-}
-
 /* Whether a task of a slower CPU takes a faster one over from `running`. */
 static bool takes_turn(const struct tw_task *task, u32 tgid, const struct tw_task *running, u32 than)
 {
-	/* Parallel ones do not go by it, and it changes what their programs have lost. */
-	bool both_serial = task->class == TW_CLASS_SERIAL && running->class == TW_CLASS_SERIAL;
+	struct tw_group *group = group_of(tgid), *other = group_of(than);
+	s32 more = group && other ? tw_lost_more_there(task, group, running, other, tun()) : 0;
 
-	return tw_takes_turn(task, running, both_serial ? lost_more(tgid, than) : 0, tun());
+	return tw_takes_turn(task, running, more, tun());
 }
 
 /* What a look at slower CPUs found. */

@@ -3,7 +3,6 @@
 #ifndef TW_SPREAD_BPF_H
 #define TW_SPREAD_BPF_H
 
-#include "state.bpf.h"
 #include "home.bpf.h"
 #include "smt.bpf.h"
 
@@ -58,7 +57,8 @@ static u32 nr_spots(void)
 	return nr_cpus < TW_IDLE_SCAN ? nr_cpus : TW_IDLE_SCAN;
 }
 
-static void count_busy(struct tally *tally, s32 from, const struct cpumask *idle)
+static void count_busy(struct tally *tally, s32 from, const struct cpumask *idle,
+		       const struct cpumask *online)
 {
 	u32 i, nr = nr_spots();
 
@@ -67,7 +67,7 @@ static void count_busy(struct tally *tally, s32 from, const struct cpumask *idle
 	bpf_for(i, 0, nr) {
 		s32 cpu = (from + i) % nr_cpus;
 
-		if (bpf_cpumask_test_cpu(cpu, idle))
+		if (bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, online))
 			continue;
 		tally->llc[llc_at(cpu)]++;
 		tally->package[package_at(cpu)]++;
@@ -108,10 +108,9 @@ static struct tw_spot spot_of(s32 cpu, const struct tw_seat *seat, const struct 
 
 /* Finds the best of the idle CPUs for a task, or -1. */
 static void find_spot(const struct task_struct *p, const struct seeker *seeker, const struct cpumask *idle,
-		      struct tally *tally)
+		      const struct cpumask *online, struct tally *tally)
 {
 	s32 prev = seeker->prev;
-	const struct cpumask *online = scx_bpf_get_online_cpumask();
 	u32 i, nr = nr_spots();
 
 	tally->best_rank = TW_SEAT_NONE;
@@ -133,7 +132,6 @@ static void find_spot(const struct task_struct *p, const struct seeker *seeker, 
 		tally->best = cpu;
 		tally->best_rank = rank;
 	}
-	scx_bpf_put_cpumask(online);
 }
 
 /* Claims the CPU that was found, and has the task rest if it comes from another cache; or -1. */
@@ -153,7 +151,7 @@ static s32 claim_spot(struct task_struct *p, s32 prev)
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &zero);
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 	u8 *known = find_home(p, &nr_others);
-	const struct cpumask *idle;
+	const struct cpumask *idle, *online;
 	struct seeker seeker;
 	s32 best;
 
@@ -169,8 +167,10 @@ static s32 claim_spot(struct task_struct *p, s32 prev)
 		.rests = !tw_may_change(&tctx->rest, scx_bpf_now()),
 	};
 	idle = scx_bpf_get_idle_cpumask();
-	count_busy(tally, prev, idle);
-	find_spot(p, &seeker, idle, tally);
+	online = scx_bpf_get_online_cpumask();
+	count_busy(tally, prev, idle, online);
+	find_spot(p, &seeker, idle, online, tally);
+	scx_bpf_put_cpumask(online);
 	scx_bpf_put_idle_cpumask(idle);
 	best = claim_best(tctx, &seeker, tally);
 	if (best >= 0 && tw_founds_home(nr_others))
@@ -201,15 +201,15 @@ static s32 find_better_spot(struct task_struct *p, s32 cpu)
 	};
 	idle = scx_bpf_get_idle_cpumask();
 	online = scx_bpf_get_online_cpumask();
-	count_busy(tally, cpu, idle);
+	count_busy(tally, cpu, idle, online);
 	seat = seat_of(p, cpu, cpu, idle, online);
-	scx_bpf_put_cpumask(online);
 	own = spot_of(cpu, &seat, &seeker, tally);
 	/* Itself. */
 	own.nr_busy_llc -= own.nr_busy_llc ? 1 : 0;
 	own.nr_busy_package -= own.nr_busy_package ? 1 : 0;
 	own_rank = tw_spot_rank(&own, mode);
-	find_spot(p, &seeker, idle, tally);
+	find_spot(p, &seeker, idle, online, tally);
+	scx_bpf_put_cpumask(online);
 	scx_bpf_put_idle_cpumask(idle);
 	if (!tw_leaves_spot(own_rank, tally->best_rank))
 		return -1;

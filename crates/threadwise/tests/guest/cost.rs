@@ -121,7 +121,7 @@ fn what_the_kernel_does_for_hooks_alone_is_more_than_a_tenth() {
 #[test]
 #[ignore = "long: make test FULL=1"]
 fn statistics_of_programs_cost_what_is_stated() {
-    // 780 instructions of some 10,000 a wake-up (ARCHITECTURE.md, "Telling programs apart"): each of the two becomes ready and idle
+    // 780 instructions of some 10,000 a wake-up (docs/design/observing.md, "Telling programs apart"): each of the two becomes ready and idle
     // at every turn.
     let of = |options: &str, wakeups| {
         let scheduler = format!("scx_threadwise {options}");

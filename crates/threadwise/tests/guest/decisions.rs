@@ -2,6 +2,8 @@
 //! Decisions: the kernel and the native build take the same, and a senior program is so for its turn.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
 
 use threadwise_policy::{
     Ages, BOOST_WHOLE, Class, Origin, Run, Task, Tunables, makes_room, mean_weight, vtime_elsewhere,
@@ -29,6 +31,43 @@ fn seniority_is_handed_on_after_a_turn() {
     assert!(
         often >= 10 && seldom <= 2,
         "{often} with turns of 50 ms, {seldom} with turns of 10 s"
+    );
+}
+
+/// Compiles `newborns`, a program whose threads live for a moment, into this folder.
+pub fn compile_newborns(folder: &Path) {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/guest/newborns.c");
+    let mut compiler = Command::new("cc");
+    let compiler = compiler.args(["-O1", "-pthread", source, "-o"]);
+    let status = compiler.arg(folder.join("newborns")).status();
+    assert!(status.unwrap().success(), "cc cannot compile {source}");
+}
+
+#[test]
+fn a_new_thread_is_owed_nothing_of_its_program_s_phase() {
+    // To the kernel a fork is no wake-up. New threads are charged when they are queued, before they ever ran: all of them are in
+    // one parallel phase that began long ago, so hardly one starts with it.
+    let script = r#"
+        threadwise bench synthetic --ratio inf:1 --threads 8 --phase-units 100000 --duration 4 >/dev/null &
+        busybox sleep 0.5; newborns 8 100 2
+        "#;
+    let recorded = job("scx_threadwise --record /tmp/newborns", script);
+    let read = job("", "busybox grep tw_vtime_advance /tmp/newborns");
+    let [recorded, read] = exec_all("smp-8", [&recorded, &read]);
+    stdout(recorded);
+    let mut by_origin = BTreeMap::<u64, u32>::new();
+    for line in stdout(read).lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let [before_ns, since_ns, origin] = [1, 2, 7].map(|nth| line["in"][nth].as_u64().unwrap());
+        if before_ns == 0 && since_ns == 0 {
+            *by_origin.entry(origin).or_default() += 1;
+        }
+    }
+    let [waking, phase] = [Origin::Waking, Origin::Phase].map(|origin| by_origin.get(&(origin as u64)));
+    let (waking, phase) = (waking.copied().unwrap_or(0), phase.copied().unwrap_or(0));
+    assert!(
+        waking >= 100 && phase < waking / 2,
+        "{waking} began with what a waking task is owed, {phase} with their phase"
     );
 }
 

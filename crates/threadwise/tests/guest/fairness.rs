@@ -273,7 +273,7 @@ fn switch(line: &str) -> Option<(f64, u64, u64)> {
 #[test]
 #[ignore = "long: make test FULL=1"]
 fn nobody_waits_for_longer_than_is_stated_among_ten_times_more_programs_than_cpus() {
-    // ARCHITECTURE.md, "Bounds": 1.2 s for who is at the end of its span, and 1.3 s whatever others weigh. When this was written it was
+    // docs/design/ordering.md, "The longest wait": 1.2 s for who is at the end of its span, and 1.3 s beside unboosted ones of nice -20. When this was written it was
     // 241 ms, who is of nice 5, and 84 ms for threads of the parallel program. Each waits for the ten others of its CPU.
     let longest = |waits: &[f64]| waits.iter().copied().fold(0.0, f64::max);
     let hold =
@@ -425,7 +425,7 @@ fn whatever_others_weigh_a_bound_task_has_its_turn() {
         longest_wait("scx_threadwise"),
         longest_wait("scx_threadwise --inject-fault patient"),
     );
-    // 1.3 s are stated (ARCHITECTURE.md, "Bounds"); what is looked at every 20 ms or later shows so much later.
+    // 1.3 s are stated (docs/design/ordering.md, "The longest wait"); what is looked at every 20 ms or later shows so much later.
     assert!(
         (1..1_500).contains(&ours) && patient / 2 > ours,
         "{ours} ms, and {patient} if its wait does not count"

@@ -52,7 +52,14 @@ const LEAST_MIPS: u32 = 15;
 static NR_GONE: AtomicU32 = AtomicU32::new(0);
 const MOST_GONE: u32 = 3;
 /// What the tests' scripts use besides busybox and the benchmark.
-const PROGRAMS: [&str; 5] = ["scx_threadwise", "stress-ng", "chrt", "perf", "omp-stencil"];
+const PROGRAMS: [&str; 6] = [
+    "scx_threadwise",
+    "stress-ng",
+    "chrt",
+    "perf",
+    "omp-stencil",
+    "newborns",
+];
 
 /// The guests that are up, by machine. They end with this process.
 static GUESTS: Mutex<BTreeMap<String, Guest>> = Mutex::new(BTreeMap::new());
@@ -108,7 +115,12 @@ impl Guest {
     /// A machine, after which options of `lab serve` may stand.
     fn boot(machine: &str) -> Self {
         let (machine, options) = machine.split_at(machine.find(" --").unwrap_or(machine.len()));
+        let compiled = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        decisions::compile_newborns(compiled);
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::iter::once(compiled.into()).chain(std::env::split_paths(&path));
         let mut serve = threadwise()
+            .env("PATH", std::env::join_paths(path).unwrap())
             .args(["lab", "serve", "--machine", machine, "--mips", &mips()])
             .args(options.split_whitespace())
             .args(PROGRAMS.iter().flat_map(|program| ["--program", program]))

@@ -2,9 +2,9 @@
 //! Tasks of different last-level caches change places, where whoever would be better off elsewhere finds no idle CPU there
 //! (`exchange.bpf.h`).
 
-use threadwise_policy::{Llc, Pair, Stay, exchange_every_ns, exchange_gap_ns};
+use threadwise_policy::{Llc, Pair, Stay, looks_for_exchange};
 
-use super::{IDLE_SCAN, Threadwise};
+use super::Threadwise;
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
 
 /// What runs on a CPU (`struct candidate`).
@@ -115,12 +115,10 @@ impl Threadwise {
     /// CPU of one that would not be worse off here is asked for an exchange.
     pub(super) fn exchange(&mut self, kernel: &mut Kernel, cpu: CpuIndex, task: TaskIndex) {
         let (now, total) = (kernel.now, kernel.cpus.len());
-        let soon = |since: Option<u64>, ns: u64| since.is_some_and(|since| now - since < ns);
-        if total > IDLE_SCAN
-            || self.tasks_wait
-            || soon(self.exchange_looked_at[cpu], exchange_every_ns())
-            || soon(self.exchanged_at, exchange_gap_ns())
-        {
+        let ago_ns = |since: Option<u64>| since.map_or(u64::MAX, |since| now - since);
+        let (looked_ago_ns, exchanged_ago_ns) =
+            (ago_ns(self.exchange_looked_at[cpu]), ago_ns(self.exchanged_at));
+        if !looks_for_exchange(total, self.tasks_wait, looked_ago_ns, exchanged_ago_ns) {
             return;
         }
         self.exchange_looked_at[cpu] = Some(now);

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Our scheduler: the decisions of `policy/`, asked for as `crates/scheduler/src/bpf` asks for them.
 //!
-//! The hooks here have the names and the order of those in `main.bpf.c` and `state.bpf.h`, and of the headers after which
-//! the files of this folder are named; the reasons stand there. A decision that is taken here and not in `policy/` is a fault.
+//! The hooks here have the names and the order of those in `main.bpf.c`, and what they call that of the headers after which the
+//! files of this folder are named; the reasons stand there. A decision that is taken here and not in `policy/` is a fault.
 
 mod alternation;
+mod charge;
 mod crowd;
 mod exchange;
 mod home;
+mod idle;
+mod order;
 mod pairing;
 mod rotation;
+mod seniority;
 mod smt;
 mod speed;
 mod spread;
@@ -17,16 +21,14 @@ mod spread;
 use std::cell::Cell;
 
 use threadwise_policy::{
-    Ages, AlternateBy, CAPACITY_ONE, Class, Group, Look, Mode, Need, ORDER_NS, Origin, PairingBy, Rest, Run,
-    Seat, Task, Tunables, Waiting, fastest_first, here_ns, is_beside_others, is_counted, is_light,
-    leaves_cache, longer_look, look_takes, loss_of_speed, makes_room, may_preempt, phase_began, phase_ended,
-    victim_scan, vtime_elsewhere, waits_us, weight_among,
+    AlternateBy, CAPACITY_ONE, Class, Group, Look, Mode, Need, ORDER_NS, PairingBy, Rest, Seat, Task,
+    Tunables, fastest_first, longer_look, look_takes, makes_room, may_preempt, phase_began, phase_ended,
+    victim_scan, vtime_elsewhere,
 };
 
 use self::alternation::Alternating;
 use self::crowd::Crowd;
 use crate::Ns;
-use crate::idle::Idle;
 use crate::kernel::{CpuIndex, Kernel, Place, QueueIndex, TaskIndex};
 use crate::mask::CpuMask;
 use crate::scheduler::{Enqueue, Scheduler};
@@ -251,249 +253,12 @@ impl Threadwise {
         self.tun.slice(waited_for, self.look_takes())
     }
 
-    fn class_among(&self, kernel: &Kernel, task: TaskIndex, nr_ready: u32) -> Class {
-        let senior = self.senior == Some(kernel.tasks[task].program);
-        self.tun.class_of(nr_ready, false, senior)
-    }
-
-    fn class_of(&self, kernel: &Kernel, task: TaskIndex) -> Class {
-        self.class_among(kernel, task, self.groups[kernel.tasks[task].program].nr_ready())
-    }
-
     fn nr_waiting(&self, kernel: &Kernel, cpu: CpuIndex) -> u32 {
         kernel.nr_queued(self.queues + cpu) as u32
     }
 
     fn first_of(&self, kernel: &Kernel, cpu: CpuIndex) -> Option<TaskIndex> {
         kernel.peek(self.queues + cpu)
-    }
-
-    /// Whether a task of this class goes by its vtime although it is serial. Parallel ones that may run on one CPU only leave word
-    /// there.
-    fn goes_unboosted(&self, kernel: &Kernel, task: TaskIndex, class: Class) -> bool {
-        let Some(cpu) = kernel.tasks[task].bound_to else {
-            return false;
-        };
-        let parallel_at = &self.bound_parallel_at[cpu];
-        if class != Class::Serial {
-            parallel_at.set(Some(kernel.now));
-            return false;
-        }
-        let nr_threads = kernel.nr_threads[kernel.tasks[task].program];
-        let unboosted = |at| self.tun.goes_unboosted(nr_threads, kernel.now - at);
-        parallel_at.get().is_some_and(unboosted)
-    }
-
-    /// What a task weighs among those that run.
-    fn weight_of(&self, kernel: &Kernel, task: TaskIndex) -> u32 {
-        weight_among(kernel.tasks[task].weight, self.crowd.mean_weight())
-    }
-
-    /// What a task is, and its vtime up to date.
-    fn look_at(&self, kernel: &Kernel, task: TaskIndex, ahead_ns: Ns, waking: bool) -> Task {
-        let (state, context) = (&kernel.tasks[task], &self.tasks[task]);
-        let group = &self.groups[state.program];
-        let ran_ns = state.ran + ahead_ns - context.charged_ns;
-        let ready_ns = if waking { 0 } else { kernel.now - state.arrived };
-        let (origin, vtime, since_ns) =
-            if group.starts(context.phase, ready_ns, kernel.now, self.tun.serial_threshold) {
-                let since_ns = ready_ns.min(group.age_ns(kernel.now)).min(ran_ns);
-                (Origin::Phase, group.base(self.vtime_now), since_ns)
-            } else if waking || state.nr_sleeps != context.nr_sleeps {
-                (Origin::Waking, context.vtime, ready_ns.min(ran_ns))
-            } else {
-                (Origin::Charge, context.vtime, ran_ns)
-            };
-        let class = self.class_of(kernel, task);
-        let run = Run {
-            before_ns: ran_ns - since_ns,
-            since_ns,
-            weight: self.weight_of(kernel, task),
-            capacity: self.capacities[state.cpu],
-            nr_waiting: self.nr_waiting(kernel, state.cpu),
-            boost_left: self.crowd.boost_left(),
-            origin,
-            unboosted: u32::from(self.goes_unboosted(kernel, task, class)),
-            others_wait: u32::from(self.tasks_wait),
-        };
-        let is_here = class == Class::Serial && !waking;
-        Task {
-            vtime: self.tun.vtime_advance(vtime, &run, self.vtime_now, class),
-            here_ns: if is_here {
-                here_ns(kernel.now - state.arrived)
-            } else {
-                0
-            },
-            class,
-            nr_waiting: run.nr_waiting,
-            boost_left: if run.unboosted == 0 { run.boost_left } else { 0 },
-            waits_us: 0,
-            step_ns: self.step(kernel, task, class),
-        }
-    }
-
-    /// Threads of one program that share the only CPU that they may use rotate by turns.
-    fn lengthen_step(&self, kernel: &Kernel, (running, task): (TaskIndex, &mut Task), waiting: TaskIndex) {
-        let [running, waiting] = [running, waiting].map(|task| &kernel.tasks[task]);
-        if running.bound_to.is_some() && running.program == waiting.program {
-            let step_ns = u64::from(task.step_ns);
-            task.step_ns = self.tun.step_of_bound(task.class, step_ns) as u32;
-        }
-    }
-
-    /// A step at the beginning of a phase.
-    fn shortest_step(&self) -> Ns {
-        self.tun.step(Class::Senior, 0, self.rotation.look_ns)
-    }
-
-    /// How far a task of this class may run ahead of one that waits before it yields.
-    fn step(&self, kernel: &Kernel, task: TaskIndex, class: Class) -> u32 {
-        let age_ns = self.groups[kernel.tasks[task].program].age_ns(kernel.now);
-        self.tun.step(class, age_ns, self.rotation.look_ns) as u32
-    }
-
-    /// A task that runs on or waits for this CPU, with its vtime as last charged.
-    fn look_at_charged(&self, kernel: &Kernel, task: TaskIndex, cpu: CpuIndex) -> Task {
-        let class = self.class_of(kernel, task);
-        Task {
-            vtime: self.tasks[task].vtime,
-            here_ns: 0,
-            class,
-            nr_waiting: self.nr_waiting(kernel, cpu),
-            boost_left: match self.goes_unboosted(kernel, task, class) {
-                true => 0,
-                false => self.crowd.boost_left(),
-            },
-            waits_us: match kernel.tasks[task].place {
-                Place::Queue(_) => waits_us(kernel.now - kernel.tasks[task].waits_since),
-                _ => 0,
-            },
-            step_ns: self.step(kernel, task, class),
-        }
-    }
-
-    fn look_at_waiting(&mut self, kernel: &Kernel, task: TaskIndex, cpu: CpuIndex) -> Task {
-        let mut found = self.look_at_charged(kernel, task, cpu);
-        let waiting_ns = kernel.now - kernel.tasks[task].waits_since;
-        let loss = self.loss(kernel, task, waiting_ns.saturating_sub(self.tasks[task].told_ns));
-        // What is too little to count is told later.
-        if loss > 0 {
-            self.groups[kernel.tasks[task].program].lose(loss);
-            self.tasks[task].told_ns = waiting_ns;
-        }
-        self.claim_seniority(kernel, &mut found, kernel.tasks[task].program);
-        found
-    }
-
-    /// Whether a program has threads enough to be parallel (`tw_is_counted()`).
-    fn is_counted(&self, kernel: &Kernel, program: usize) -> bool {
-        is_counted(kernel.nr_threads[program], self.tun.serial_threshold)
-    }
-
-    fn loss(&self, kernel: &Kernel, task: TaskIndex, waited_ns: Ns) -> u32 {
-        let state = &kernel.tasks[task];
-        // One that is never parallel does not compete by it.
-        if !self.is_counted(kernel, state.program) {
-            return 0;
-        }
-        let waiting = Waiting {
-            waited_ns,
-            weight: self.weight_of(kernel, task),
-            nr_ready: self.groups[state.program].nr_ready(),
-            nr_threads: kernel.nr_threads[state.program],
-            nr_cpus: kernel.cpus.len() as u32,
-        };
-        waiting.loss()
-    }
-
-    fn claim_seniority(&mut self, kernel: &Kernel, task: &mut Task, group: usize) {
-        if task.class != Class::Parallel {
-            return;
-        }
-        let first = self.senior.map(|senior| &self.groups[senior]);
-        if self.groups[group].claims(first, &self.tun) {
-            self.hand_over(kernel, group);
-            task.class = Class::Senior;
-        }
-    }
-
-    fn hand_over(&mut self, kernel: &Kernel, group: usize) {
-        self.senior_since = kernel.now;
-        self.senior = Some(group);
-        self.senior_lost = self.groups[group].lost();
-        if self.last_senior.replace(group) != Some(group) {
-            self.nr_handovers += 1;
-        }
-    }
-
-    /// A task is to make way for the first of a queue: the turn of its program may be over.
-    fn end_turn(
-        &mut self,
-        kernel: &Kernel,
-        (prev, task): (TaskIndex, &Task),
-        (waiting, first): (TaskIndex, &Task),
-    ) {
-        let [senior, other] = [prev, waiting].map(|task| kernel.tasks[task].program);
-        let [age_ns, other_age_ns] = [senior, other].map(|program| self.groups[program].age_ns(kernel.now));
-        let ages = Ages {
-            turn_ns: kernel.now - self.senior_since,
-            phases_ns: age_ns.min(other_age_ns),
-        };
-        if self.tun.is_used_up(task, first, &ages) {
-            self.hand_over(kernel, other);
-            self.groups[senior].end_turn_for(&self.groups[other], &self.tun);
-        }
-    }
-
-    fn charge(&mut self, kernel: &Kernel, task: TaskIndex, waking: bool) -> Task {
-        let mut found = self.look_at(kernel, task, 0, waking);
-        let picked = Task {
-            vtime: self.tasks[task].vtime,
-            ..found
-        };
-        let weight = self.weight_of(kernel, task);
-        let light_ago_ns = if is_light(weight) {
-            kernel.now - self.light_at
-        } else {
-            0
-        };
-        let moved = self
-            .tun
-            .clock(self.vtime_now, &picked, weight, light_ago_ns, self.tasks_wait);
-        assert!(
-            moved.wrapping_sub(self.vtime_now) < 1 << 63,
-            "the clock never goes back"
-        );
-        if moved != self.vtime_now && light_ago_ns > 0 {
-            self.light_at = kernel.now;
-        }
-        self.vtime_now = moved;
-        let waited_ns = kernel.tasks[task].waited - self.tasks[task].waited_ns;
-        let group = &self.groups[kernel.tasks[task].program];
-        group.lose(self.loss(kernel, task, waited_ns.saturating_sub(self.tasks[task].told_ns)));
-        let ran_ns = kernel.tasks[task].ran - self.tasks[task].charged_ns;
-        self.crowd.add(found.class, ran_ns, waited_ns);
-        let capacity = self.capacities[kernel.tasks[task].cpu];
-        if self.is_counted(kernel, kernel.tasks[task].program) {
-            group.lose(loss_of_speed(found.class, ran_ns, capacity, weight));
-        }
-        if is_beside_others(&picked, self.tasks_wait) {
-            self.crowd.weigh(kernel.tasks[task].weight, ran_ns);
-        }
-        let context = &mut self.tasks[task];
-        context.waited_ns = kernel.tasks[task].waited;
-        // It may have been put back with another affinity, or sent back, and goes on waiting.
-        if waited_ns > 0 {
-            context.told_ns = 0;
-        }
-        context.charged_ns = kernel.tasks[task].ran;
-        context.nr_sleeps = kernel.tasks[task].nr_sleeps;
-        context.vtime = found.vtime;
-        if matches!(found.class, Class::Senior | Class::Parallel) {
-            context.phase = self.groups[kernel.tasks[task].program].phase();
-        }
-        self.claim_seniority(kernel, &mut found, kernel.tasks[task].program);
-        found
     }
 
     fn unmark_if_empty(&mut self, kernel: &Kernel, cpu: CpuIndex) {
@@ -609,49 +374,6 @@ impl Threadwise {
         victim.is_some()
     }
 
-    /// Whether a waiting task goes to an idle CPU behind another last-level cache than that of its own.
-    fn leaves_cache(&self, kernel: &Kernel, task: TaskIndex) -> bool {
-        let state = &kernel.tasks[task];
-        let waits_ns = match state.place {
-            Place::Queue(_) => kernel.now - state.waits_since,
-            _ => 0,
-        };
-        leaves_cache(self.tasks[task].woke, waits_ns)
-    }
-
-    /// Claims an idle CPU for a task that lost its own or waits for it: first one behind the same last-level cache. Or says
-    /// whether there are idle ones, to which it does not go yet.
-    fn claim_near(&self, kernel: &mut Kernel, task: TaskIndex) -> Result<CpuIndex, bool> {
-        let llc = kernel.domains.llc_of(kernel.tasks[task].cpu);
-        let has_caches = kernel.domains.nr_llcs() > 1;
-        let near = has_caches.then(|| kernel.claim_in_llc(task, llc, Idle::claim_any_in));
-        if let Some(near) = near.flatten() {
-            return Ok(near);
-        }
-        if has_caches && !self.leaves_cache(kernel, task) {
-            return Err(kernel.has_idle_for(task));
-        }
-        kernel.claim_any_idle(task).ok_or(false)
-    }
-
-    fn kick_idle_for(&mut self, kernel: &mut Kernel, task: TaskIndex) -> bool {
-        match self.claim_near(kernel, task) {
-            Ok(idle) => {
-                if kernel.domains.nr_llcs() > 1 {
-                    self.sent_to[idle] = Some(kernel.tasks[task].cpu);
-                }
-                kernel.kick(idle);
-                true
-            }
-            Err(later) => {
-                if later {
-                    self.look_when_it_leaves(kernel);
-                }
-                false
-            }
-        }
-    }
-
     /// A task wakes up, and `select_cpu` was not asked. Whether there was a CPU for it.
     fn enqueue_unselected(&mut self, kernel: &mut Kernel, task: TaskIndex, own: CpuIndex) -> bool {
         let is_bound = kernel.tasks[task].bound_to.is_some();
@@ -682,6 +404,47 @@ impl Threadwise {
             kernel.insert_local(task, cpu, self.free_slice(), taken);
         }
         found.is_some()
+    }
+
+    /// Where CPUs differ, sends a task of this class to the one for which it left its own, or to a better one than that.
+    fn enqueue_better(
+        &mut self,
+        kernel: &mut Kernel,
+        (task, class): (TaskIndex, Class),
+        cpu: CpuIndex,
+        wakes: bool,
+    ) -> bool {
+        // What it decided before it slept is stale.
+        let leaves_for = self.tasks[task].leaves_for.take().filter(|_| !wakes);
+        let better = leaves_for.or_else(|| self.find_better(kernel, task, class, cpu));
+        let Some((better, taken)) = better.filter(|&(better, _)| kernel.may_run(task, better)) else {
+            return false;
+        };
+        note_boost(kernel, task, class, better, (self.is_fast(better), taken));
+        kernel.insert_local(task, better, self.free_slice(), taken);
+        true
+    }
+
+    /// What runs on a CPU leaves that for a better one, or for one that called for it, whichever task it is by now. False if it
+    /// stays.
+    fn leave_for_better(
+        &mut self,
+        kernel: &mut Kernel,
+        (prev, class): (TaskIndex, Class),
+        cpu: CpuIndex,
+        called_to: Option<CpuIndex>,
+    ) -> bool {
+        let may_go = called_to.filter(|&there| class != Class::Kernel && kernel.may_run(prev, there));
+        let better = self.find_better(kernel, prev, class, cpu);
+        let Some(leaves_for) = better.or_else(|| may_go.map(|there| (there, true))) else {
+            return false;
+        };
+        self.tasks[prev].leaves_for = Some(leaves_for);
+        match leaves_for {
+            (better, true) => self.swaps_with[better] = Some(cpu),
+            (better, false) => kernel.kick(better),
+        }
+        true
     }
 
     fn dispatch_idle(&mut self, kernel: &mut Kernel, cpu: CpuIndex, sent_to: Option<CpuIndex>) {
@@ -733,15 +496,6 @@ impl Threadwise {
             }
         }
         false
-    }
-
-    /// A task that waits in a queue, as a CPU sees it that may be behind another cache (`is_across()`).
-    fn seen_from(&self, kernel: &Kernel, cpu: CpuIndex, waiting: &Task, queue: CpuIndex) -> Task {
-        let vtime = match kernel.domains.is_across(cpu, queue) {
-            true => self.tun.vtime_across(waiting.vtime),
-            false => waiting.vtime,
-        };
-        Task { vtime, ..*waiting }
     }
 
     /// Of two CPUs' queues the one whose first task comes first and before the running one; or for how long that may go on
@@ -916,12 +670,8 @@ impl Scheduler for Threadwise {
             return kernel.insert_local(index, slow, self.free_slice(), false);
         }
         if self.cpus_differ() && direct {
-            // What it decided before it slept is stale.
-            let leaves_for = self.tasks[index].leaves_for.take().filter(|_| !why.wakeup);
-            let better = leaves_for.or_else(|| self.find_better(kernel, index, task.class, cpu));
-            if let Some((better, taken)) = better.filter(|&(better, _)| kernel.may_run(index, better)) {
-                note_boost(kernel, index, task.class, better, (self.is_fast(better), taken));
-                return kernel.insert_local(index, better, self.free_slice(), taken);
+            if self.enqueue_better(kernel, (index, task.class), cpu, why.wakeup) {
+                return;
             }
             if why.last {
                 return kernel.insert_local(index, cpu, self.tun.slice_ns, false);
@@ -966,18 +716,7 @@ impl Scheduler for Threadwise {
         if self.held_as(kernel, prev).is_some() {
             return self.dispatch_idle(kernel, cpu, sent_to);
         }
-        // Another one than that which was called goes too, if it may.
-        let may_go = called_to.filter(|&there| task.class != Class::Kernel && kernel.may_run(prev, there));
-        if self.cpus_differ()
-            && let Some(leaves_for) = self
-                .find_better(kernel, prev, task.class, cpu)
-                .or_else(|| may_go.map(|there| (there, true)))
-        {
-            self.tasks[prev].leaves_for = Some(leaves_for);
-            match leaves_for {
-                (better, true) => self.swaps_with[better] = Some(cpu),
-                (better, false) => kernel.kick(better),
-            }
+        if self.cpus_differ() && self.leave_for_better(kernel, (prev, task.class), cpu, called_to) {
             return self.dispatch_idle(kernel, cpu, sent_to);
         }
         let other = match sent_to {
@@ -1035,6 +774,7 @@ impl Scheduler for Threadwise {
         if phase_began(group.add(), self.tun.serial_threshold) {
             group.begin(kernel.now, self.vtime_now, self.senior_lost);
         }
+        self.count_in_share(kernel, task);
     }
 
     fn quiescent(&mut self, kernel: &mut Kernel, task: TaskIndex, sleeps: bool) {

@@ -2,22 +2,14 @@
 //! The timer by which those who wait get their turn (`rotation.bpf.h`).
 
 use threadwise_policy::{
-    LEAVES_CACHE_NS, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED, Task, follows_senior,
-    is_before, makes_room,
+    Due, LEAVES_CACHE_NS, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED, Task,
+    follows_senior, makes_room,
 };
 
 use super::Threadwise;
 use crate::Ns;
-use crate::kernel::{CpuIndex, Kernel};
+use crate::kernel::{CpuIndex, Kernel, TaskIndex};
 use crate::queue::key_at;
-
-/// Of which class a task is that is due to make way, beside the one that it makes way for (`enum due`).
-#[derive(Clone, Copy, PartialEq)]
-enum Due {
-    Earlier,
-    Same,
-    Later,
-}
 
 impl Threadwise {
     pub(super) fn start_rotation(&mut self, kernel: &mut Kernel, key: u64, in_ns: Ns) {
@@ -93,11 +85,7 @@ impl Threadwise {
         }
         let look_in_ns = self.tun.look_in(&task, &waiting, in_ns);
         self.rotation.look.in_ns = self.rotation.look.in_ns.min(look_in_ns);
-        (in_ns == 0).then(|| match is_before(waiting.class, task.class) {
-            true => Due::Later,
-            false if is_before(task.class, waiting.class) => Due::Earlier,
-            false => Due::Same,
-        })
+        Due::of(&task, &waiting, in_ns)
     }
 
     /// Kicks a CPU whose task is due. The first that is kicked for the foremost looks at its queue; others would find it gone, and
@@ -112,6 +100,25 @@ impl Threadwise {
             self.sent_to[cpu] = sent_to;
         }
         kernel.kick_preempt(cpu);
+    }
+
+    /// Wakes an idle CPU on which a waiting task may run; it will look for that itself.
+    pub(super) fn kick_idle_for(&mut self, kernel: &mut Kernel, task: TaskIndex) -> bool {
+        match self.claim_near(kernel, task) {
+            Ok(idle) => {
+                if kernel.domains.nr_llcs() > 1 {
+                    self.sent_to[idle] = Some(kernel.tasks[task].cpu);
+                }
+                kernel.kick(idle);
+                true
+            }
+            Err(later) => {
+                if later {
+                    self.look_when_it_leaves(kernel);
+                }
+                false
+            }
+        }
     }
 
     /// Of those that wait behind the first of a queue, wakes an idle CPU for one that leaves its last-level cache by now: when it

@@ -11,7 +11,7 @@ impl Threadwise {
     pub(super) fn look_at_core(&self, kernel: &Kernel, cpu: CpuIndex) -> (bool, bool) {
         let others = kernel.core_of(cpu).iter().filter(|&&other| other != cpu);
         others
-            .filter(|&&other| !kernel.is_idle(other))
+            .filter(|&&other| kernel.is_online(other) && !kernel.is_idle(other))
             .fold((false, false), |(_, serial), &other| {
                 let runs_serial = |task| self.class_of(kernel, task) == Class::Serial;
                 (

@@ -77,12 +77,6 @@ impl Threadwise {
             .map(|cpu| (cpu, !choice.idle))
     }
 
-    /// By how much more the program of one task has lost than that of another.
-    fn lost_more(&self, kernel: &Kernel, task: TaskIndex, than: TaskIndex) -> i32 {
-        let group = |task: TaskIndex| &self.groups[kernel.tasks[task].program];
-        group(task).lose_near(group(than), &self.tun)
-    }
-
     /// Asks one of the slower CPUs for its task: to exchange it for `running`, whose turn on this one is over, or, where that
     /// is none, to have something to do.
     pub(super) fn call_from_slower(
@@ -117,13 +111,8 @@ impl Threadwise {
                 continue;
             }
             let takes = |(there, running): (TaskIndex, &Task)| {
-                // Parallel ones do not go by it, and it changes what their programs have lost.
-                let both_serial = task.class == Class::Serial && running.class == Class::Serial;
-                let lost_more = if both_serial {
-                    self.lost_more(kernel, index, there)
-                } else {
-                    0
-                };
+                let [group, other] = [index, there].map(|task| &self.groups[kernel.tasks[task].program]);
+                let lost_more = group.lost_more_there(&task, running, other, &self.tun);
                 self.tun.takes_turn(&task, running, lost_more)
             };
             if running.is_none_or(takes) && first.is_none_or(|(first, _)| self.tun.goes_first(&task, &first))

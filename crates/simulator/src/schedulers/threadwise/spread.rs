@@ -21,7 +21,7 @@ impl Tally {
         };
         for step in 0..nr.min(IDLE_SCAN) {
             let cpu = (from + step) % nr;
-            if !kernel.is_idle(cpu) {
+            if kernel.is_online(cpu) && !kernel.is_idle(cpu) {
                 tally.llc[domains.llc_of(cpu)] += 1;
                 tally.package[domains.package_of(cpu)] += 1;
             }
