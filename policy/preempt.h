@@ -67,6 +67,15 @@ static inline bool tw_preempts(const struct tw_task *waking, const struct tw_tas
 }
 
 /*
+ * Whether a serial task that came so long ago goes on beside a serial one that woke up, whoever that is and
+ * whatever it is owed: nothing else need be known of the two.
+ */
+static inline bool tw_just_came(u64 here_ns, const struct tw_tunables *tun)
+{
+	return here_ns < tw_turn_least(tun);
+}
+
+/*
  * Whether a serial task goes on beside a serial one that woke up (tw_preempts()), as shows without a closer
  * look at it: by a vtime beyond which its own is not (tw_vtime_most()), its turn goes on.
  */
@@ -115,7 +124,7 @@ static inline bool tw_turns_out(const struct tw_task *running, bool running_is_b
 				const struct tw_tunables *tun)
 {
 	return tw_makes_room(running, running_is_bound, waking_is_bound) &&
-	       running->here_ns >= tun->rotate_ns;
+	       !tw_just_came(running->here_ns, tun);
 }
 
 #endif /* TW_PREEMPT_H */

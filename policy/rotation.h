@@ -25,7 +25,7 @@
 /* The oldest phase whose age counts: 1 s. */
 #define TW_STEP_AGE_MOST_NS (1000ULL * 1000 * 1000)
 
-/* Who is owed so many turns of serial tasks does not wait for the end of one. */
+/* Who is owed so many turns of serial tasks does not wait for the end of one, but for a step. */
 #define TW_TURNS_OWED 2
 
 /* A time that is set, or what leaves looks that take so long a small part of it. */
@@ -129,19 +129,30 @@ static inline bool tw_are_serial(const struct tw_task *task, const struct tw_tas
 	return task->class == TW_CLASS_SERIAL && other->class == TW_CLASS_SERIAL;
 }
 
+/* For how long a serial task has its CPU at least beside another one: a step, or a turn if that is shorter.
+ */
+static inline u64 tw_turn_least(const struct tw_tunables *tun)
+{
+	return tw_least(tun->serial_turn_ns, tun->rotate_ns);
+}
+
 /*
  * What is left of the turn of a task that is so far ahead of one that waits. Serial tasks meet at no barrier
  * and gain nothing from small steps: who just came is left to run for a turn, as EEVDF's does for a slice
  * (RUN_TO_PARITY, kernel/sched/fair.c), or clients and servers that keep waking each other would switch at
- * each wake-up. Who is owed more than others ever are, because it mostly sleeps, need not wait for that.
+ * each wake-up. Who is owed more than others ever are, because it mostly sleeps, need not wait for that, but
+ * for a step: of many that all sleep soon again some always are, and to take their CPU in the middle of a
+ * request costs two switches and a search.
  */
 static inline u64 tw_turn_left(const struct tw_task *running, const struct tw_task *waiting, s64 ahead,
 			       const struct tw_tunables *tun)
 {
-	if (!tw_are_serial(running, waiting) || running->here_ns >= tun->serial_turn_ns ||
-	    ahead > (s64)(TW_TURNS_OWED * tun->serial_turn_ns))
+	bool owed = ahead > (s64)(TW_TURNS_OWED * tun->serial_turn_ns);
+	u64 turn_ns = owed ? tw_turn_least(tun) : tun->serial_turn_ns;
+
+	if (!tw_are_serial(running, waiting) || running->here_ns >= turn_ns)
 		return 0;
-	return tun->serial_turn_ns - running->here_ns;
+	return turn_ns - running->here_ns;
 }
 
 /*

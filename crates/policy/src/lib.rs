@@ -137,6 +137,7 @@ mod ffi {
         ) -> u32;
         pub safe fn tw_native_victim_scan(class: u32, nr_cpus: u32) -> u32;
         pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
+        pub safe fn tw_native_just_came(here_ns: u64, tun: &Tunables) -> u32;
         pub safe fn tw_native_surely_stays(running_at_most: &Task, waking: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_turns_out(
             running: &Task,
@@ -694,6 +695,11 @@ impl Tunables {
     /// Whether a task that woke up takes its CPU at once from a serial one, where each is bound to that or not.
     pub fn turns_out(&self, running: &Task, running_is_bound: bool, waking_is_bound: bool) -> bool {
         ffi::tw_native_turns_out(running, running_is_bound.into(), waking_is_bound.into(), self) != 0
+    }
+
+    /// Whether a serial task that came so many nanoseconds ago goes on beside a serial one that woke up, whatever that is owed.
+    pub fn just_came(&self, here_ns: u64) -> bool {
+        ffi::tw_native_just_came(here_ns, self) != 0
     }
 
     /// Whether a serial task goes on beside a serial one that woke up, as a vtime beyond which its own is not ([`vtime_most`])

@@ -488,6 +488,11 @@ u64 tw_native_look_takes(u64 before_ns, u64 took_ns)
 	return tw_look_takes(before_ns, took_ns);
 }
 
+u32 tw_native_just_came(u64 here_ns, const struct tw_tunables *tun)
+{
+	return tw_just_came(here_ns, tun);
+}
+
 u32 tw_native_surely_stays(const struct tw_task *running_at_most, const struct tw_task *waking,
 			   const struct tw_tunables *tun)
 {

@@ -529,13 +529,14 @@ fn a_serial_task_has_a_turn_beside_other_serial_ones() {
         assert_eq!(tun.yields(&running, &waiting), left == 0);
         assert_eq!(tun.preempts(&waiting, &running), left == 0);
     }
-    // Who is owed two turns has one at once.
-    let ahead = |vtime| Task {
-        here_ns: 0,
+    // Who is owed two turns has one after a step.
+    let ahead = |vtime, ago_ns| Task {
+        here_ns: here_ns(ago_ns),
         ..task(Class::Serial, vtime)
     };
-    assert!(!tun.preempts(&waiting(Class::Serial), &ahead(2 * turn)));
-    assert!(tun.preempts(&waiting(Class::Serial), &ahead(2 * turn + 1)));
+    let preempts = |vtime, ago_ns| tun.preempts(&waiting(Class::Serial), &ahead(vtime, ago_ns));
+    assert!(!preempts(2 * turn, tun.rotate_ns) && preempts(2 * turn + 1, tun.rotate_ns));
+    assert!(!preempts(100 * turn, tun.rotate_ns - 1));
     assert_eq!(tun.slice_of(Class::Serial, 1000), turn);
     assert_eq!(tun.slice_of(Class::Parallel, 1000), tun.slice_ns);
     // Looks that take long leave either their part of the time.
@@ -1490,7 +1491,12 @@ proptest! {
         let stays = tun.surely_stays(&most, &waking);
         prop_assert!(!stays || !tun.preempts(&waking, &running));
         let owed = most.vtime.wrapping_sub(waking.vtime) as i64;
-        prop_assert_eq!(stays, here < tun.serial_turn_ns && owed <= 2 * tun.serial_turn_ns as i64);
+        let turn_ns = if owed > 2 * tun.serial_turn_ns as i64 { tun.rotate_ns } else { tun.serial_turn_ns };
+        prop_assert_eq!(stays, here < turn_ns);
+        // Who came within a step goes on whoever wakes up.
+        prop_assert_eq!(tun.just_came(here), here < tun.rotate_ns);
+        let is_taken = tun.preempts(&waking, &running) || tun.turns_out(&running, false, true);
+        prop_assert!(!tun.just_came(here) || !is_taken);
     }
 
     /// The more serial tasks are ready, the less is left of boosts, and never more than all.

@@ -144,9 +144,11 @@ static bool may_take(s32 cpu, struct task_struct *p, const struct tw_task *task,
 
 		answer = tw_may_take(task->class, there.class, wakes, nr_own, tun());
 		if (answer && there.class == TW_CLASS_SERIAL && task->class == TW_CLASS_SERIAL)
-			answer = tw_makes_room(&there, running->nr_cpus_allowed == 1,
-					       p->nr_cpus_allowed == 1) ||
-				 !surely_stays(running, task, now);
+			answer = !tw_just_came(since_ns(tw_read(&running->sched_info.last_arrival), now),
+					       tun()) &&
+				 (tw_makes_room(&there, running->nr_cpus_allowed == 1,
+						p->nr_cpus_allowed == 1) ||
+				  !surely_stays(running, task, now));
 	}
 	bpf_rcu_read_unlock();
 	return answer;

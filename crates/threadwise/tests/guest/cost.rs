@@ -211,7 +211,7 @@ fn the_verifier_is_soon_done() {
     // As it is, and with what has most of the code; that took so long once that nobody waited for it.
     for (options, expected) in [
         ("", 900..1_600),
-        ("--mode performance --share crew", 3_000..5_000),
+        ("--mode performance --share crew", 2_000..3_500),
     ] {
         let script = format!(
             r#"scx_threadwise {options} >/tmp/log 2>&1 & S=$!
@@ -232,7 +232,7 @@ fn the_verifier_is_soon_done() {
         let millions = profile["instructions"].as_u64().unwrap() / 1_000_000;
         assert!(
             expected.contains(&millions),
-            "attaching took {millions} million instructions, and took 1,536 and 4,392 when this was written: {options}"
+            "attaching took {millions} million instructions, and took some 1,500 and 2,976 when this was written: {options}"
         );
     }
 }

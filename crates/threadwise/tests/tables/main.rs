@@ -388,6 +388,7 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
         ("lab-hidden-smt", gains(&measured("lab-hidden-smt"))),
         ("lab-hidden-smt-two", gains(&measured("lab-hidden-smt-two"))),
         ("lab-servers", programs::servers(&measured("lab-servers"))),
+        ("lab-servers-400", programs::servers(&measured("lab-servers-400"))),
         (
             "lab-servers-smt-off",
             programs::servers(&measured("lab-servers-smt-off")),
