@@ -131,13 +131,25 @@ static inline bool tw_kept_recently(u64 ago_ns, u64 look_ns, const struct tw_tun
 
 /*
  * By how much more the program of a task on a slower CPU has lost than that of one on the faster, for
- * tw_takes_turn(). Only serial ones go by it, and it changes what programs have lost.
+ * tw_takes_turn(). Only serial ones go by it. As tw_come_near() has it nobody is owed more than some turns,
+ * but here the lower one is raised: it slept, or is new, and all others stay as far apart as they are. (When
+ * the higher one was lowered, each program that came had all others take that CPU one right after the other.)
  */
 static inline s32 tw_lost_more_there(const struct tw_task *task, struct tw_group *group,
-				     const struct tw_task *there, const struct tw_group *other,
+				     const struct tw_task *there, struct tw_group *other,
 				     const struct tw_tunables *tun)
 {
-	return tw_are_serial(task, there) ? tw_come_near(group, other, tun) : 0;
+	s32 more, most = tw_turns(TW_TURNS_MOST, tun);
+
+	if (!tw_are_serial(task, there))
+		return 0;
+	more = tw_lost_more(group, other);
+	/* What another CPU adds meanwhile is forgotten, which is rare and little. */
+	if (more > most)
+		other->lost = group->lost - (u32)most;
+	else if (more < -most)
+		group->lost = other->lost - (u32)most;
+	return tw_lost_more(group, other);
 }
 
 /*

@@ -127,7 +127,6 @@ mod ffi {
         pub safe fn tw_native_key(task: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_goes_first(task: &Task, other: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_may_preempt(class: u32) -> u32;
-        pub safe fn tw_native_is_before(class: u32, other: u32) -> u32;
         pub safe fn tw_native_may_take(
             class: u32,
             running: u32,
@@ -794,11 +793,6 @@ pub fn vtime_most(vtime: u64, run: &Run, now: u64) -> u64 {
 /// Whether a task of this class ever takes the CPU of a running one.
 pub fn may_preempt(class: Class) -> bool {
     ffi::tw_native_may_preempt(class as u32) != 0
-}
-
-/// Whether tasks of a class go before those of another.
-pub fn is_before(class: Class, other: Class) -> bool {
-    ffi::tw_native_is_before(class as u32, other as u32) != 0
 }
 
 /// At how many CPUs a waking task of this class looks for one to take over.

@@ -112,7 +112,7 @@ u32 tw_native_loss_of_speed(u32 class, u64 ran_ns, u32 capacity, u32 weight)
 }
 
 s32 tw_native_lost_more_there(const struct tw_task *task, struct tw_group *group, const struct tw_task *there,
-			      const struct tw_group *other, const struct tw_tunables *tun)
+			      struct tw_group *other, const struct tw_tunables *tun)
 {
 	return tw_lost_more_there(task, group, there, other, tun);
 }
@@ -439,11 +439,6 @@ u32 tw_native_goes_first(const struct tw_task *task, const struct tw_task *other
 u32 tw_native_may_preempt(u32 class)
 {
 	return tw_may_preempt(class);
-}
-
-u32 tw_native_is_before(u32 class, u32 other)
-{
-	return tw_is_before(class, other);
 }
 
 u32 tw_native_may_take(u32 class, u32 running, u32 wakes, u32 nr_own_threads, const struct tw_tunables *tun)

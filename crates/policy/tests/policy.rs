@@ -626,14 +626,24 @@ fn serial_tasks_take_turns_on_the_fast_cpu() {
         0,
         "all of them have slow CPUs alike"
     );
-    // Beside a parallel task it does not matter, and nothing is brought near.
-    let (behind, ahead) = (group(900 * MS), group(0));
-    let more = |class| behind.lost_more_there(&serial, &task(class, 0), &ahead, &tun);
+    // Beside a parallel task it does not matter. Who slept for long, or is new, is raised to two turns before the other.
+    let lost_ms = |ms: u64| group(ms * MS).lost();
+    let more = |class, behind: &Group, there: &Group| {
+        let more = behind.lost_more_there(&serial, &task(class, 0), there, &tun);
+        (more, behind.lost(), there.lost())
+    };
+    let (old, new, apart) = (group(900 * MS), group(0), ((2 * tun.senior_turn_ns) >> 10) as u32);
+    assert_eq!(more(Class::Parallel, &old, &new), (0, lost_ms(900), lost_ms(0)));
+    let raised = lost_ms(900) - apart;
     assert_eq!(
-        (more(Class::Parallel), behind.lost()),
-        (0, group(900 * MS).lost())
+        more(Class::Serial, &old, &new),
+        (apart as i32, lost_ms(900), raised)
     );
-    assert!(more(Class::Serial) > 0 && behind.lost() < group(900 * MS).lost());
+    let (old, new) = (group(900 * MS), group(0));
+    assert_eq!(
+        more(Class::Serial, &new, &old),
+        (-(apart as i32), raised, lost_ms(900))
+    );
     // Programs that are never parallel compete there only.
     assert!(tun.counts_loss(1, true) && !tun.counts_loss(1, false));
     assert!(!tun.counts_loss(2, false) && tun.counts_loss(3, false));

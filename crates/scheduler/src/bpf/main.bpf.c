@@ -280,8 +280,8 @@ static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
 	return true;
 }
 
-/* Where CPUs differ, sends a task of this class to the one for which it left its own, or to a better one than
- * that. False if there is none. */
+/* Where CPUs differ, sends a task of this class to the CPU for which it left its own, or else to one that is
+ * better than its own. False if there is none. */
 static bool enqueue_better(struct task_struct *p, struct cpu_ctx *cctx, struct task_ctx *tctx,
 			   enum tw_class class, u64 enq_flags)
 {

@@ -406,7 +406,7 @@ impl Threadwise {
         found.is_some()
     }
 
-    /// Where CPUs differ, sends a task of this class to the one for which it left its own, or to a better one than that.
+    /// Where CPUs differ, sends a task of this class to the CPU for which it left its own, or else to one that is better than its own.
     fn enqueue_better(
         &mut self,
         kernel: &mut Kernel,
