@@ -139,17 +139,11 @@ static inline s32 tw_lost_more_there(const struct tw_task *task, struct tw_group
 				     const struct tw_task *there, struct tw_group *other,
 				     const struct tw_tunables *tun)
 {
-	s32 more, most = tw_turns(TW_TURNS_MOST, tun);
-
 	if (!tw_are_serial(task, there))
 		return 0;
-	more = tw_lost_more(group, other);
-	/* What another CPU adds meanwhile is forgotten, which is rare and little. */
-	if (more > most)
-		other->lost = group->lost - (u32)most;
-	else if (more < -most)
-		group->lost = other->lost - (u32)most;
-	return tw_lost_more(group, other);
+	if (tw_lost_more(group, other) > 0)
+		return -tw_come_near(other, group, tun);
+	return tw_come_near(group, other, tun);
 }
 
 /*
