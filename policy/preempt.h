@@ -76,6 +76,27 @@ static inline bool tw_just_came(u64 here_ns, const struct tw_tunables *tun)
 }
 
 /*
+ * Until when no serial task that wakes up can take a CPU on which a task of this class came so long ago, nor
+ * whatever comes there next, if that is serial too: who comes later just came for longer. So what was found
+ * once holds until then, a step later at most. Of another class it is no time to come (0). Of a CPU that runs
+ * none of ours, only what comes next counts (TW_CLASS_KERNEL, 0).
+ */
+static inline u64 tw_stays_until(enum tw_class running, u64 here_ns, u64 now, const struct tw_tunables *tun)
+{
+	return running > TW_CLASS_SERIAL ? 0 : now - here_ns + tw_turn_least(tun);
+}
+
+/*
+ * Whether a task of this class need not look for a CPU to take: all CPUs were looked at in vain, the first of
+ * them to be had at `until` (tw_stays_until()), and no program is parallel, of which a task may have come
+ * since. Where clients and servers keep waking each other, each would look at all CPUs.
+ */
+static inline bool tw_all_stay(enum tw_class waking, u64 until, u32 nr_parallel, u64 now)
+{
+	return waking == TW_CLASS_SERIAL && !nr_parallel && (s64)(until - now) > 0;
+}
+
+/*
  * Whether a serial task goes on beside a serial one that woke up (tw_preempts()), as shows without a closer
  * look at it: by a vtime beyond which its own is not (tw_vtime_most()), its turn goes on.
  */

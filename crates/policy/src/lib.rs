@@ -137,6 +137,8 @@ mod ffi {
         pub safe fn tw_native_victim_scan(class: u32, nr_cpus: u32) -> u32;
         pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_just_came(here_ns: u64, tun: &Tunables) -> u32;
+        pub safe fn tw_native_stays_until(running: u32, here_ns: u64, now: u64, tun: &Tunables) -> u64;
+        pub safe fn tw_native_all_stay(waking: u32, until: u64, nr_parallel: u32, now: u64) -> u32;
         pub safe fn tw_native_surely_stays(running_at_most: &Task, waking: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_turns_out(
             running: &Task,
@@ -701,6 +703,12 @@ impl Tunables {
         ffi::tw_native_just_came(here_ns, self) != 0
     }
 
+    /// Until when no serial task that wakes up can take a CPU on which a task of this class came so many nanoseconds ago, nor
+    /// one to which another serial one comes meanwhile; 0: it may now. Of a CPU that runs nobody: [`Class::Kernel`] and 0.
+    pub fn stays_until(&self, running: Class, here_ns: u64, now: u64) -> u64 {
+        ffi::tw_native_stays_until(running as u32, here_ns, now, self)
+    }
+
     /// Whether a serial task goes on beside a serial one that woke up, as a vtime beyond which its own is not ([`vtime_most`])
     /// and its time on the CPU show: then it is not preempted, whatever a closer look would say.
     pub fn surely_stays(&self, running_at_most: &Task, waking: &Task) -> bool {
@@ -793,6 +801,12 @@ pub fn vtime_most(vtime: u64, run: &Run, now: u64) -> u64 {
 /// Whether a task of this class ever takes the CPU of a running one.
 pub fn may_preempt(class: Class) -> bool {
     ffi::tw_native_may_preempt(class as u32) != 0
+}
+
+/// Whether a task of this class that wakes up need not look for a CPU to take: the first of all is to be had at `until`
+/// ([`Tunables::stays_until`]), and so many programs are parallel.
+pub fn all_stay(waking: Class, until: u64, nr_parallel: u32, now: u64) -> bool {
+    ffi::tw_native_all_stay(waking as u32, until, nr_parallel, now) != 0
 }
 
 /// At how many CPUs a waking task of this class looks for one to take over.

@@ -6,9 +6,10 @@ use std::cmp::Ordering;
 use proptest::prelude::*;
 use threadwise_policy::{
     BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Choice, Class, Due, Group, Mode, Origin, Place, Run,
-    SPILL_NONE, Seat, Spot, Task, Tunables, Waiting, boost_left, clock_ahead, follows_senior, here_ns,
-    is_counted, is_faster, longer_look, look_takes, loss_of_speed, makes_room, phase_began, phase_ended,
-    serial_ready, serial_ready_ns, spill, vtime_charge, vtime_elsewhere, vtime_most, waits_us, worth,
+    SPILL_NONE, Seat, Spot, Task, Tunables, Waiting, all_stay, boost_left, clock_ahead, follows_senior,
+    here_ns, is_counted, is_faster, longer_look, look_takes, loss_of_speed, makes_room, phase_began,
+    phase_ended, serial_ready, serial_ready_ns, spill, vtime_charge, vtime_elsewhere, vtime_most, waits_us,
+    worth,
 };
 
 const MS: u64 = 1_000_000;
@@ -1507,6 +1508,33 @@ proptest! {
         prop_assert_eq!(tun.just_came(here), here < tun.rotate_ns);
         let is_taken = tun.preempts(&waking, &running) || tun.turns_out(&running, false, true);
         prop_assert!(!tun.just_came(here) || !is_taken);
+    }
+
+    /// While a CPU is passed over, neither the serial task that was seen there nor one that came later is taken by a serial one
+    /// that wakes up; afterwards, beside a parallel program, and for who is of another class, CPUs are looked at.
+    #[test]
+    fn who_is_passed_over_would_not_be_taken(
+        now in 1u64 << 40..1 << 60, here in 0u64..3 * MS, later in 0u64..3 * MS, came_later in 0u64..3 * MS,
+        owed in 0i64..1000, parallel in 0u32..2, class in 0usize..4, turn in 0u64..3 * MS,
+        was_free: bool,
+    ) {
+        let tun = Tunables { serial_turn_ns: turn, ..tunables() };
+        let then = now + later;
+        // A serial task was there, or none of ours, and then only what came since counts.
+        let seen = if was_free { (Class::Kernel, 0) } else { (Class::Serial, here) };
+        let (until, here) = (tun.stays_until(seen.0, seen.1, now), seen.1);
+        let arrived = (now - here + came_later).min(then);
+        let running = Task { here_ns: here_ns(then - arrived), ..task_among(1, Class::Serial, then) };
+        let waking = task_among(1, Class::Serial, then.wrapping_sub(owed as u64 * MS));
+        let is_taken = tun.preempts(&waking, &running) || tun.turns_out(&running, false, true);
+        let passed_over = all_stay(Class::Serial, until, 0, then);
+        prop_assert!(!passed_over || !is_taken);
+        prop_assert_eq!(passed_over, here + later < tun.rotate_ns.min(turn));
+        prop_assert!(!all_stay(Class::Serial, until, parallel + 1, then));
+        prop_assert_eq!(all_stay(CLASSES[class], until, 0, then), passed_over && CLASSES[class] == Class::Serial);
+        for class in [Class::Senior, Class::Parallel] {
+            prop_assert!(!all_stay(Class::Serial, tun.stays_until(class, here, now), 0, then));
+        }
     }
 
     /// The more serial tasks are ready, the less is left of boosts, and never more than all.

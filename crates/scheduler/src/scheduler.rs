@@ -245,7 +245,7 @@ impl<'a> Scheduler<'a> {
         }
     }
 
-    /// After the last task has left, every thread group must count zero ready threads.
+    /// After the last task has left, every thread group must count zero ready threads, and none is parallel.
     fn check_counts(&self) -> Result<()> {
         let left: Vec<String> = self
             .ready_groups()
@@ -255,6 +255,11 @@ impl<'a> Scheduler<'a> {
         ensure!(
             left.is_empty(),
             "ready counts drifted; after detaching these thread groups are left: {left:?}"
+        );
+        let parallel = self.skel.maps.bss_data.as_ref().context(NO_BSS)?.nr_parallel;
+        ensure!(
+            parallel == 0,
+            "{parallel} programs are counted as parallel after detaching"
         );
         Ok(())
     }

@@ -23,8 +23,10 @@ static void count_ready(const struct task_struct *p, struct task_ctx *tctx)
 	if (nr_shares)
 		count_in_share(&tctx->shared, llc_at(scx_bpf_task_cpu(p)));
 	nr_ready = tw_ready_add(group);
-	if (tw_phase_began(nr_ready, tunables.serial_threshold))
+	if (tw_phase_began(nr_ready, tunables.serial_threshold)) {
+		__sync_fetch_and_add(&nr_parallel, 1);
 		tw_phase_begin(group, clock_now(), vtime_now, senior_lost);
+	}
 	note_ready(p, nr_ready - 1, nr_ready);
 }
 
@@ -42,6 +44,8 @@ static bool uncount_ready(const struct task_struct *p, struct task_ctx *tctx)
 		uncount_in_share(&tctx->shared);
 	nr_ready = tw_ready_sub(group);
 	ended = tw_phase_ended(nr_ready, tunables.serial_threshold);
+	if (ended)
+		__sync_fetch_and_add(&nr_parallel, -1);
 	/* Another may have become senior in between. */
 	if (ended && senior_tgid == p->tgid)
 		__sync_val_compare_and_swap(&senior_tgid, (u32)p->tgid, 0);

@@ -32,6 +32,7 @@
 #include "smt.bpf.h"
 #include "speed.bpf.h"
 #include "home.bpf.h"
+#include "preempt.bpf.h"
 #include "spread.bpf.h"
 #include "pairing.bpf.h"
 #include "exchange.bpf.h"
@@ -127,80 +128,6 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 	return cpu;
 }
 
-/*
- * Whether a task may take a CPU from what runs there, as far as is cheap to see: by its class, and of two
- * serial ones by whether the turn of that surely goes on and it need not make room.
- */
-static bool may_take(s32 cpu, struct task_struct *p, const struct tw_task *task, bool wakes, u64 now)
-{
-	struct task_struct *running;
-	bool answer = false;
-
-	bpf_rcu_read_lock();
-	running = running_on(cpu);
-	if (running) {
-		struct tw_task there = { .class = class_of(running) };
-		u32 nr_own = running->tgid == p->tgid ? p->signal->nr_threads : 0;
-
-		answer = tw_may_take(task->class, there.class, wakes, nr_own, tun());
-		if (answer && there.class == TW_CLASS_SERIAL && task->class == TW_CLASS_SERIAL)
-			answer = !tw_just_came(since_ns(tw_read(&running->sched_info.last_arrival), now),
-					       tun()) &&
-				 (tw_makes_room(&there, running->nr_cpus_allowed == 1,
-						p->nr_cpus_allowed == 1) ||
-				  !surely_stays(running, task, now));
-	}
-	bpf_rcu_read_unlock();
-	return answer;
-}
-
-/* Whether a task takes a CPU from what runs there. */
-enum victim {
-	TW_VICTIM_NOT,
-	/* What runs there could go nowhere else. */
-	TW_VICTIM_BOUND,
-	TW_VICTIM,
-};
-
-__noinline u32 look_at_victim(s32 cpu, struct task_struct *p __arg_trusted,
-			      const struct tw_task *task __arg_nonnull, bool wakes, u64 now)
-{
-	struct tw_task there;
-	u32 only_here = 0;
-
-	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !may_take(cpu, p, task, wakes, now) ||
-	    !look_at_running(cpu, now, &there, &only_here))
-		return TW_VICTIM_NOT;
-	if (!tw_turns_out(&there, only_here, p->nr_cpus_allowed == 1, tun()) && !preempts(task, &there))
-		return TW_VICTIM_NOT;
-	return only_here ? TW_VICTIM_BOUND : TW_VICTIM;
-}
-
-/*
- * The CPU whose running task a serial task takes over, or -1. The one that it ran on before comes
- * first: its cache is warm, and mostly it is the answer. Tasks that could go nowhere else come last.
- */
-static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool wakes, s32 prev_cpu, u64 now)
-{
-	u32 i, nr = tw_victim_scan(task->class, p->nr_cpus_allowed > 1 && may_move(p) ? nr_cpus : 1);
-	u32 victim = look_at_victim(prev_cpu, p, task, wakes, now);
-	s32 bound = victim == TW_VICTIM_BOUND ? prev_cpu : -1;
-
-	/* A loop that does not run is still dear. */
-	if (victim == TW_VICTIM || nr == 1)
-		return victim ? prev_cpu : -1;
-	bpf_for(i, 1, nr) {
-		s32 cpu = (prev_cpu + i) % nr_cpus;
-
-		victim = look_at_victim(cpu, p, task, wakes, now);
-		if (victim == TW_VICTIM)
-			return cpu;
-		if (victim && bound < 0)
-			bound = cpu;
-	}
-	return bound;
-}
-
 /* Whether a task woke up, or is new: to the kernel a fork is no wake-up. */
 static bool comes_to_run(const struct task_struct *p, u64 enq_flags)
 {
@@ -280,18 +207,21 @@ static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
 	return true;
 }
 
-/* Where CPUs differ, sends a task of this class to the CPU for which it left its own, or else to one that is
- * better than its own. False if there is none. */
+/*
+ * Where CPUs differ, sends a task of this class to the CPU for which it left its own, or else to one that is
+ * better than its own. False if there is none. For who woke up or is new mostly no CPU was idle a moment
+ * ago, and only a faster one may be had; if one was, kick_idle_for() wakes it.
+ */
 static bool enqueue_better(struct task_struct *p, struct cpu_ctx *cctx, struct task_ctx *tctx,
 			   enum tw_class class, u64 enq_flags)
 {
 	/* What it decided before it slept is stale. */
-	s32 better = comes_to_run(p, enq_flags) ? -1 : (s32)tctx->leaves_for - 1;
-	bool taken = tctx->takes;
+	bool comes = comes_to_run(p, enq_flags), taken = tctx->takes;
+	s32 better = comes ? -1 : (s32)tctx->leaves_for - 1;
 
 	tctx->leaves_for = 0;
 	/* Whoever claims an idle CPU has to go there. */
-	if (better < 0 && may_move(p))
+	if (better < 0 && (nr_faster || !comes) && may_move(p))
 		better = find_better(p, class, scx_bpf_task_cpu(p), &taken);
 	if (better < 0 || !bpf_cpumask_test_cpu(better, p->cpus_ptr) || !may_move(p))
 		return false;

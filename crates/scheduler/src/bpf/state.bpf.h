@@ -136,6 +136,8 @@ struct cpu_ctx {
 	u64 exchange_looked_at;
 	/* When an idle core was last looked for in vain that the kernel may have lost (smt.bpf.h). */
 	u64 no_core_at;
+	/* Until when no serial task that wakes up takes it, as last looked at (tw_stays_until()). */
+	u64 stays_until;
 	/* For how long serial tasks were ready that were charged here (crowd.bpf.h). */
 	u64 serial_ns;
 	/* For how long tasks ran here that were beside others, and what they weighed (crowd.bpf.h). */
@@ -167,6 +169,13 @@ bool tasks_wait;
  * without locks: two CPUs that write at once lose one of two values that are much alike. */
 u64 look_takes_ns;
 u64 cpu_look_takes_ns;
+
+/* Until when no serial task that wakes up takes any CPU (tw_all_stay()). Racy by design: of two CPUs that
+ * write at once either's value holds. */
+u64 all_stay_until;
+
+/* How many programs are parallel, as far as their threads are counted. */
+u32 nr_parallel;
 
 /* What serial tasks leave of boosts (crowd.bpf.h). */
 u32 boost_left = TW_BOOST_WHOLE;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What the scheduler costs, in instructions.
 
+use super::notes::note;
 use super::{alone, run, slow_down, stdout, threadwise};
 
 /// Where the instructions of a guest go, given these options and arguments of `lab exec`, and whether the host could not keep up.
@@ -9,6 +10,7 @@ fn profile_of(args: &[&str]) -> (serde_json::Value, bool) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("profile.json");
     let output = threadwise()
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
         .args(["lab", "exec", "--profile", path.to_str().unwrap()])
         .args(args)
         .output()
@@ -202,6 +204,41 @@ fn costs_hardly_grow_with_cpus_and_tasks() {
         many < 1.25 * few,
         "{few} a message with 40 tasks, {many} with 400"
     );
+}
+
+/// Eight clients and as many servers on four CPUs: whoever wakes up finds that all of these run a task that just came.
+#[test]
+#[ignore = "long: make test FULL=1"]
+fn servers_and_clients_do_not_look_at_all_cpus_with_each_message() {
+    let files = super::servers::programs();
+    if !files.iter().any(|file| file == "tbench") {
+        note("skipped: dbench is not installed, so no wake-up's looks were counted (apt-get install dbench)");
+        return;
+    }
+    let needs = files.iter().flat_map(|file| ["--program", file]);
+    let load =
+        "tbench_srv >/dev/null & busybox sleep 0.2; tbench -t 1 -c workloads/letters.dbench 8 127.0.0.1";
+    let options = [
+        "--scheduler",
+        "scx_threadwise",
+        "--machine",
+        "dual-smt",
+        "--mips",
+        "400",
+    ];
+    let args: Vec<&str> = options
+        .into_iter()
+        .chain(needs)
+        .chain(["sh", "-c", load])
+        .collect();
+    let (profile, _) = profile_of(&args);
+    let (queued, looks) = (
+        calls(&profile, "_threadwise_enqueue"),
+        calls(&profile, "_look_at_victim"),
+    );
+    assert!(queued > 10_000 && looks > 100, "{queued}, {looks}");
+    // Some 0.12 each when this was written, 4.0 before searches were left out that find nobody.
+    assert!(looks < queued, "{looks} CPUs looked at by {queued} tasks");
 }
 
 /// The verifier follows each function that is inlined wherever it is called, and each branch with all that is known: to inline one

@@ -376,6 +376,10 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
             "lab-same-phases-unequal",
             pairs::lab_same_phases(&measured("lab-same-phases-unequal")),
         ),
+        (
+            "lab-same-phases-unequal-8s",
+            pairs::lab_same_phases(&measured("lab-same-phases-unequal-8s")),
+        ),
         ("lab-table-8", programs::real_pairs(&measured("lab-table-8"))),
         (
             "lab-table-8-means",

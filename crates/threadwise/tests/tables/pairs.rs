@@ -218,26 +218,42 @@ pub fn foresight() -> String {
     .concat()
 }
 
-/// The same phases in each of ten runs.
+/// The same phases in each run of a pair, in runs of two lengths: jitter, in thousandths, and fairness.
 pub fn same_phases() -> String {
-    let row = |machine: &str, experiment: &str| {
-        let result = kept(experiment, "--seconds 4 --rounds 10 --same-phases");
-        let [kernel, ours] = [0, 1].map(|scheduler| jitters(&result, scheduler));
+    let row = |machine: &str, experiment: &str, seconds: u32, rounds: u32| {
+        let options =
+            format!("--seconds {seconds} --rounds {rounds} --same-phases --schedulers o1,kernel,threadwise");
+        let result = kept(experiment, &options);
+        let [old, kernel, ours] = [0, 1, 2].map(|scheduler| jitters(&result, scheduler));
+        let fairness = [0, 1, 2].map(|scheduler| of_all(&means(&result, scheduler, "fairness")));
         let both = kernel.iter().zip(&ours);
         let (unsteady, there): (Vec<f64>, Vec<f64>) = both.filter(|(kernel, _)| **kernel > 10.0).unzip();
-        let (before, after) = (of_all(&unsteady), of_all(&there));
+        let of_unsteady = match unsteady.len() {
+            0 => "no pair".into(),
+            nr => {
+                let (before, after) = (of_all(&unsteady), of_all(&there));
+                format!("{nr} pairs: {before:.1}, {after:.1} ({})", more(after / before))
+            }
+        };
+        let mean = of_all(&ours);
         format!(
-            "| {machine} | {:.1} | {:.1} | {} pairs: {before:.1}, {after:.1} ({}) |\n",
+            "| {machine} | {rounds} of {seconds} s | {:.1} | {:.1} | {mean:.1} | {}, {} | {:.3}, {:.3}, {:.3} | {of_unsteady} |\n",
+            of_all(&old),
             of_all(&kernel),
-            of_all(&ours),
-            unsteady.len(),
-            more(after / before)
+            more(mean / of_all(&old)),
+            more(mean / of_all(&kernel)),
+            fairness[0],
+            fairness[1],
+            fairness[2],
         )
     };
     [
-        "| cores | kernel | threadwise | where the kernel has more than 10 |\n|---|---|---|---|\n",
-        &row("equal", "pairs"),
-        &row("unequal", "pairs-unequal"),
+        "| cores | runs | jitter: Linux 2.6 | kernel | threadwise | beside each | fairness of the three | where the kernel has more than 10 |\n",
+        "|---|---|---|---|---|---|---|---|\n",
+        &row("equal", "pairs", 4, 10),
+        &row("equal", "pairs", 60, 5),
+        &row("unequal", "pairs-unequal", 4, 10),
+        &row("unequal", "pairs-unequal", 60, 5),
     ]
     .concat()
 }

@@ -12,6 +12,7 @@ mod home;
 mod idle;
 mod order;
 mod pairing;
+mod preempt;
 mod rotation;
 mod seniority;
 mod smt;
@@ -23,7 +24,7 @@ use std::cell::Cell;
 use threadwise_policy::{
     AlternateBy, CAPACITY_ONE, Class, Group, Look, Mode, Need, ORDER_NS, PairingBy, Rest, Seat, Task,
     Tunables, fastest_first, longer_look, look_takes, makes_room, may_preempt, phase_began, phase_ended,
-    victim_scan, vtime_elsewhere,
+    vtime_elsewhere,
 };
 
 use self::alternation::Alternating;
@@ -111,6 +112,11 @@ pub struct Threadwise {
     sent_to: Vec<Option<CpuIndex>>,
     /// Up to which hand-over of seniority each CPU's queue was put in order.
     sorted_for: Vec<u32>,
+    /// Until when no serial task that wakes up takes each CPU, as last looked at, and none does of all CPUs.
+    stays_until: Vec<Cell<Ns>>,
+    all_stay_until: Cell<Ns>,
+    /// How many programs are parallel.
+    nr_parallel: u32,
     /// When a parallel task was last seen ready that may run on this CPU only.
     bound_parallel_at: Vec<Cell<Option<Ns>>>,
     /// When a CPU that is not the fastest kept its task last.
@@ -183,6 +189,9 @@ impl Threadwise {
             swaps_with: vec![None; nr],
             sent_to: vec![None; nr],
             sorted_for: vec![0; nr],
+            stays_until: vec![Cell::new(0); nr],
+            all_stay_until: Cell::new(0),
+            nr_parallel: 0,
             bound_parallel_at: vec![Cell::new(None); nr],
             slower_kept_at: None,
             cpu_look_ns: 0,
@@ -322,36 +331,6 @@ impl Threadwise {
         better.map(|better| (better, false))
     }
 
-    /// The CPU whose running task this one takes over.
-    fn find_victim(&self, kernel: &Kernel, index: TaskIndex, task: &Task, wakes: bool) -> Option<CpuIndex> {
-        let (nr, prev) = (kernel.cpus.len(), kernel.tasks[index].cpu);
-        let mut bound = None;
-        for step in 0..victim_scan(task.class, nr as u32) as usize {
-            let cpu = (prev + step) % nr;
-            let Some(running) = kernel.cpus[cpu].running.filter(|_| kernel.may_run(index, cpu)) else {
-                continue;
-            };
-            let (program, class) = (kernel.tasks[index].program, self.class_of(kernel, running));
-            let is_own = kernel.tasks[running].program == program;
-            let nr_own_threads = if is_own { kernel.nr_threads[program] } else { 0 };
-            if !self.tun.may_take(task.class, class, wakes, nr_own_threads) {
-                continue;
-            }
-            let ahead_ns = kernel.now - kernel.tasks[running].exec_start;
-            let there = self.look_at(kernel, running, ahead_ns, false);
-            let [is_bound, only_here] = [index, running].map(|of| kernel.tasks[of].bound_to.is_some());
-            let turns_out = self.tun.turns_out(&there, only_here, is_bound);
-            if !turns_out && !self.tun.preempts(task, &there) {
-                continue;
-            }
-            if !only_here {
-                return Some(cpu);
-            }
-            bound = bound.or(Some(cpu));
-        }
-        bound
-    }
-
     /// Sends a task that goes before others to an idle CPU or to that of another task; false if there is none for it.
     fn insert_first(&self, kernel: &mut Kernel, index: TaskIndex, task: &Task, wakes: bool) -> bool {
         let state = &kernel.tasks[index];
@@ -416,7 +395,12 @@ impl Threadwise {
     ) -> bool {
         // What it decided before it slept is stale.
         let leaves_for = self.tasks[task].leaves_for.take().filter(|_| !wakes);
-        let better = leaves_for.or_else(|| self.find_better(kernel, task, class, cpu));
+        let looks = self.nr_faster > 0 || !wakes;
+        let better = leaves_for.or_else(|| {
+            looks
+                .then(|| self.find_better(kernel, task, class, cpu))
+                .flatten()
+        });
         let Some((better, taken)) = better.filter(|&(better, _)| kernel.may_run(task, better)) else {
             return false;
         };
@@ -586,8 +570,8 @@ impl Scheduler for Threadwise {
         self.groups[kernel.tasks[task].program].base(self.vtime_now)
     }
 
-    /// Ready threads are counted rightly (the loader looks when it detaches that none are left), each queue that holds
-    /// something is marked, and the timer looks after those that wait.
+    /// Ready threads are counted rightly (the loader looks when it detaches that none are left), no CPU is passed over that a
+    /// serial task could take, each queue that holds something is marked, and the timer looks after those that wait.
     fn check(&self, kernel: &Kernel) -> Result<(), String> {
         let mut nr_ready = vec![0; self.groups.len()];
         for task in &kernel.tasks {
@@ -601,6 +585,7 @@ impl Scheduler for Threadwise {
                 ));
             }
         }
+        self.check_stays(kernel)?;
         for cpu in 0..kernel.cpus.len() {
             if self.nr_waiting(kernel, cpu) > 0
                 && !(self.marked.has(cpu) && self.tasks_wait && self.rotation.armed)
@@ -772,6 +757,7 @@ impl Scheduler for Threadwise {
         }
         let group = &self.groups[kernel.tasks[task].program];
         if phase_began(group.add(), self.tun.serial_threshold) {
+            self.nr_parallel += 1;
             group.begin(kernel.now, self.vtime_now, self.senior_lost);
         }
         self.count_in_share(kernel, task);
@@ -786,6 +772,7 @@ impl Scheduler for Threadwise {
         let group = kernel.tasks[task].program;
         let nr_ready = self.groups[group].sub();
         if phase_ended(nr_ready, self.tun.serial_threshold) {
+            self.nr_parallel -= 1;
             if self.senior == Some(group) {
                 self.senior = None;
             }

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! CPUs that tasks take from what runs there (`preempt.bpf.h`).
+
+use threadwise_policy::{Class, Group, Task, all_stay, victim_scan};
+
+use super::Threadwise;
+use crate::kernel::{CpuIndex, Kernel, TaskIndex};
+
+impl Threadwise {
+    /// Whether a task of this class takes the CPU of what runs there, and whether that could go nowhere else.
+    fn look_at_victim(
+        &self,
+        kernel: &Kernel,
+        (index, task): (TaskIndex, &Task),
+        wakes: bool,
+        cpu: CpuIndex,
+    ) -> Option<bool> {
+        if !kernel.may_run(index, cpu) {
+            return None;
+        }
+        let Some(running) = kernel.cpus[cpu].running else {
+            self.stays_until[cpu].set(self.tun.stays_until(Class::Kernel, 0, kernel.now));
+            return None;
+        };
+        let class = self.class_of(kernel, running);
+        let here_ns = kernel.now - kernel.tasks[running].arrived;
+        self.stays_until[cpu].set(self.tun.stays_until(class, here_ns, kernel.now));
+        let program = kernel.tasks[index].program;
+        let is_own = kernel.tasks[running].program == program;
+        let nr_own_threads = if is_own { kernel.nr_threads[program] } else { 0 };
+        if !self.tun.may_take(task.class, class, wakes, nr_own_threads) {
+            return None;
+        }
+        let ahead_ns = kernel.now - kernel.tasks[running].exec_start;
+        let there = self.look_at(kernel, running, ahead_ns, false);
+        let [is_bound, only_here] = [index, running].map(|of| kernel.tasks[of].bound_to.is_some());
+        let turns_out = self.tun.turns_out(&there, only_here, is_bound);
+        (turns_out || self.tun.preempts(task, &there)).then_some(only_here)
+    }
+
+    /// The CPU whose running task this one takes over.
+    pub(super) fn find_victim(
+        &self,
+        kernel: &Kernel,
+        index: TaskIndex,
+        task: &Task,
+        wakes: bool,
+    ) -> Option<CpuIndex> {
+        if all_stay(
+            task.class,
+            self.all_stay_until.get(),
+            self.nr_parallel,
+            kernel.now,
+        ) {
+            return None;
+        }
+        let (nr, prev) = (kernel.cpus.len(), kernel.tasks[index].cpu);
+        let nr_looks = victim_scan(task.class, nr as u32) as usize;
+        let mut bound = None;
+        for step in 0..nr_looks {
+            let cpu = (prev + step) % nr;
+            match self.look_at_victim(kernel, (index, task), wakes, cpu) {
+                Some(false) => return Some(cpu),
+                Some(true) => bound = bound.or(Some(cpu)),
+                None => {}
+            }
+        }
+        if bound.is_none() && nr_looks == nr && kernel.tasks[index].bound_to.is_none() {
+            let first = self.stays_until.iter().map(|until| until.get()).min();
+            self.all_stay_until.set(first.unwrap_or(0));
+        }
+        bound
+    }
+
+    /// Programs in a parallel phase are counted rightly; and while no CPU is looked at because none can be taken, each runs a
+    /// serial task that just came, or nobody.
+    ///
+    /// # Errors
+    /// How many there are, or which CPU does not.
+    pub(super) fn check_stays(&self, kernel: &Kernel) -> Result<(), String> {
+        let is_parallel = |group: &&Group| group.nr_ready() > self.tun.serial_threshold;
+        let (nr_parallel, until) = (
+            self.groups.iter().filter(is_parallel).count(),
+            self.all_stay_until.get(),
+        );
+        if nr_parallel as u32 != self.nr_parallel {
+            let counted = self.nr_parallel;
+            return Err(format!(
+                "{nr_parallel} programs are parallel, counted as {counted}"
+            ));
+        }
+        if !all_stay(Class::Serial, until, self.nr_parallel, kernel.now) {
+            return Ok(());
+        }
+        for (cpu, state) in kernel.cpus.iter().enumerate() {
+            let Some(task) = state.running else { continue };
+            let here_ns = kernel.now - kernel.tasks[task].arrived;
+            let class = self.class_of(kernel, task);
+            if !matches!(class, Class::Kernel | Class::Serial) || !self.tun.just_came(here_ns) {
+                return Err(format!(
+                    "CPU {cpu} is passed over until {until} ns, and task {task}, {class:?}, has been there for {here_ns} ns"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use threadwise_machine::Machine;
+    use threadwise_policy::Tunables;
+    use threadwise_workload::synthetic::Wait;
+
+    use super::*;
+    use crate::scheduler::Scheduler;
+    use crate::schedulers::Known;
+    use crate::{Costs, Synthetic};
+
+    #[test]
+    fn cpus_that_are_passed_over_and_are_to_be_had_trip() {
+        let machine = Machine::load("core:2").expect("a machine");
+        let mut world = Known::RoundRobin.world(&machine, Costs::FREE, Tunables::default());
+        let ratio = "inf:1".parse().expect("a ratio");
+        let program = Synthetic::new(ratio, 1_000_000_000, 1_000_000_000, 1, Wait::Passive, 1);
+        world.start(Box::new(program), 100, None);
+        world.run_until(10_000_000).expect("it runs");
+        let mut ours = Threadwise::new(&mut world.kernel, Tunables::default());
+        ours.enable(&world.kernel, 0);
+        ours.check_stays(&world.kernel).expect("nobody is passed over");
+        ours.all_stay_until.set(world.kernel.now + 1);
+        let wrong = ours.check_stays(&world.kernel).unwrap_err();
+        assert!(
+            wrong.contains("passed over until 10000001 ns, and task 0"),
+            "{wrong}"
+        );
+        ours.nr_parallel = 1;
+        let wrong = ours.check_stays(&world.kernel).unwrap_err();
+        assert_eq!(wrong, "0 programs are parallel, counted as 1");
+    }
+}
