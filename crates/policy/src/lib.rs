@@ -704,7 +704,7 @@ impl Tunables {
     }
 
     /// Until when no serial task that wakes up can take a CPU on which a task of this class came so many nanoseconds ago, nor
-    /// one to which another serial one comes meanwhile; 0: it may now. Of a CPU that runs nobody: [`Class::Kernel`] and 0.
+    /// one to which another serial one comes meanwhile; 0 for a later class. Of a CPU that runs nobody: [`Class::Kernel`] and 0.
     pub fn stays_until(&self, running: Class, here_ns: u64, now: u64) -> u64 {
         ffi::tw_native_stays_until(running as u32, here_ns, now, self)
     }
