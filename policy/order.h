@@ -58,6 +58,47 @@ static inline u64 tw_key(const struct tw_task *task, const struct tw_tunables *t
 	return tw_position(task, task->nr_waiting, task->boost_left, tun);
 }
 
+/*
+ * What the keys of a queue go by: beside how many they are, and what serial tasks leave of boosts. All of
+ * them by the same. Were each task's key beside those that it finds there, one that comes while many wait
+ * would be behind all that come when few do, by up to a whole boost, until they have used that up or the
+ * queue is empty: a server that slept for most of the time waited for 40 ms beside others that had had more.
+ */
+struct tw_keys {
+	u32 nr_waiting;
+	u32 boost_left;
+};
+
+/* What the keys of a queue go by that begins with this task, beside which so many wait: anew if none does. */
+static inline void tw_keys_begin(struct tw_keys *keys, const struct tw_task *task, u32 boost_left)
+{
+	if (task->nr_waiting)
+		return;
+	keys->nr_waiting = 0;
+	keys->boost_left = boost_left;
+}
+
+/* A task as its queue's keys have it, `unboosted` or not. */
+static inline void tw_keys_see(const struct tw_keys *keys, struct tw_task *task, bool unboosted)
+{
+	task->nr_waiting = keys->nr_waiting;
+	task->boost_left = unboosted ? 0 : keys->boost_left;
+}
+
+/*
+ * Whether a queue's keys go by so much else than what holds now that they are made anew: by boosts of more
+ * than twice, or less than half, what they are, and 10 ms apart.
+ */
+static inline bool tw_keys_are_stale(const struct tw_keys *keys, u32 nr_waiting, u32 boost_left,
+				     const struct tw_tunables *tun)
+{
+	u64 then = tw_boost_most(keys->nr_waiting, keys->boost_left, tun);
+	u64 now = tw_boost_most(nr_waiting, boost_left, tun);
+	u64 less = tw_least(then, now), more = then > now ? then : now;
+
+	return more > 2 * less && more - less >= TW_SPAN_LEAST_NS;
+}
+
 /* How many wait in the longer of the queues of two tasks, and what both leave of boosts: beside these two
  * tasks are compared. */
 static inline u32 tw_longer_queue(const struct tw_task *task, const struct tw_task *of)

@@ -26,7 +26,7 @@ pub use pairing::{Counts, Need, Pair, PairingBy, Reading};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 mod ffi {
-    use super::{Ages, Choice, Place, RawGroup, Run, Seat, Spot, Task, Tunables};
+    use super::{Ages, Choice, Keys, Place, RawGroup, Run, Seat, Spot, Task, Tunables};
 
     unsafe extern "C" {
         pub fn tw_native_ready_add(group: *const RawGroup) -> u32;
@@ -124,6 +124,14 @@ mod ffi {
         pub safe fn tw_native_waits_us(waits_ns: u64) -> u32;
         pub safe fn tw_native_goes_forward(task: &Task, key: u64, queued_key: u64) -> u32;
         pub safe fn tw_native_boost(boost_ns: u64, nr_waiting: u32, left: u32, tun: &Tunables) -> u64;
+        pub safe fn tw_native_keys_begin(keys: &mut Keys, task: &Task, boost_left: u32);
+        pub safe fn tw_native_keys_see(keys: &Keys, task: &mut Task, unboosted: u32);
+        pub safe fn tw_native_keys_are_stale(
+            keys: &Keys,
+            nr_waiting: u32,
+            boost_left: u32,
+            tun: &Tunables,
+        ) -> u32;
         pub safe fn tw_native_key(task: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_goes_first(task: &Task, other: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_may_preempt(class: u32) -> u32;
@@ -544,6 +552,30 @@ impl Task {
     }
 }
 
+/// What the keys of a queue go by, all of them by the same (`struct tw_keys`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Keys {
+    /// Tasks that wait there.
+    pub nr_waiting: u32,
+    /// What serial tasks leave of boosts ([`boost_left`]).
+    pub boost_left: u32,
+}
+
+impl Keys {
+    /// Anew if nobody waits where this task is about to be queued.
+    pub fn begin(&mut self, task: &Task, boost_left: u32) {
+        ffi::tw_native_keys_begin(self, task, boost_left);
+    }
+
+    /// A task, without a boost or not ([`Tunables::goes_unboosted`]), as its queue's keys have it.
+    pub fn see(&self, task: &Task, unboosted: bool) -> Task {
+        let mut queued = *task;
+        ffi::tw_native_keys_see(self, &mut queued, u32::from(unboosted));
+        queued
+    }
+}
+
 /// From when on what a task ran counts, beside what its vtime was charged for (`enum tw_origin`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -681,6 +713,11 @@ impl Tunables {
     /// The task's position in its queue: the smaller goes first.
     pub fn key(&self, task: &Task) -> u64 {
         ffi::tw_native_key(task, self)
+    }
+
+    /// Whether a queue's keys go by boosts of more than twice, or less than half, what they are now, and 10 ms apart.
+    pub fn keys_are_stale(&self, keys: &Keys, nr_waiting: u32, boost_left: u32) -> bool {
+        ffi::tw_native_keys_are_stale(keys, nr_waiting, boost_left, self) != 0
     }
 
     /// Whether one of two waiting tasks goes first.

@@ -27,6 +27,7 @@ _Static_assert(TW_ORDER_NS == 100000000 && TW_LEAVES_CACHE_NS == 500000,
 	       "crates/policy/src/lib.rs has the same");
 _Static_assert((TW_WEIGHT_ONE << 16) == 6553600, "crates/policy/src/lib.rs has the same");
 _Static_assert(sizeof(struct tw_task) == 32, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_keys) == 8, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_ages) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_run) == 48, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_seat) == 5, "crates/policy/src/lib.rs has the same layout");
@@ -423,6 +424,22 @@ u32 tw_native_waits_us(u64 waits_ns)
 u32 tw_native_goes_forward(const struct tw_task *task, u64 key, u64 queued_key)
 {
 	return tw_goes_forward(task, key, queued_key);
+}
+
+void tw_native_keys_begin(struct tw_keys *keys, const struct tw_task *task, u32 boost_left)
+{
+	tw_keys_begin(keys, task, boost_left);
+}
+
+void tw_native_keys_see(const struct tw_keys *keys, struct tw_task *task, u32 unboosted)
+{
+	tw_keys_see(keys, task, unboosted);
+}
+
+u32 tw_native_keys_are_stale(const struct tw_keys *keys, u32 nr_waiting, u32 boost_left,
+			     const struct tw_tunables *tun)
+{
+	return tw_keys_are_stale(keys, nr_waiting, boost_left, tun);
 }
 
 u64 tw_native_key(const struct tw_task *task, const struct tw_tunables *tun)

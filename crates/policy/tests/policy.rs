@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Choice, Class, Due, Group, Mode, Origin, Place, Run,
+    BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Choice, Class, Due, Group, Keys, Mode, Origin, Place, Run,
     SPILL_NONE, Seat, Spot, Task, Tunables, Waiting, all_stay, boost_left, clock_ahead, follows_senior,
     here_ns, is_counted, is_faster, longer_look, look_takes, loss_of_speed, makes_room, phase_began,
     phase_ended, serial_ready, serial_ready_ns, spill, vtime_charge, vtime_elsewhere, vtime_most, waits_us,
@@ -1592,6 +1592,21 @@ proptest! {
         prop_assert!(!(t.goes_first(&x, &y) && t.goes_first(&y, &x)));
     }
 
+    /// Of two tasks of a class in one queue the one of lower vtime goes first, however many waited when each was queued, and those
+    /// without a boost go by their vtime.
+    #[test]
+    fn keys_of_a_queue_go_by_one_boost(
+        a: u64, lead in 1u64..1 << 40, class in 0usize..4, na in 0u32..100, nb in 1u32..100, left in 0..=BOOST_WHOLE,
+    ) {
+        let (t, mut keys) = (tunables(), Keys { nr_waiting: 7, boost_left: 1 });
+        let (x, y) = (task_among(na, CLASSES[class], a.wrapping_add(lead)), task_among(nb, CLASSES[class], a));
+        keys.begin(&x, left);
+        prop_assert_eq!(keys, if na == 0 { Keys { nr_waiting: 0, boost_left: left } } else { Keys { nr_waiting: 7, boost_left: 1 } });
+        let [first, second] = [&x, &y].map(|task| t.key(&keys.see(task, false)));
+        prop_assert_eq!(first.wrapping_sub(second), lead);
+        prop_assert_eq!(t.key(&keys.see(&x, true)), x.vtime);
+    }
+
     /// Of tasks in one queue, the one that goes first has the smaller key.
     #[test]
     fn keys_and_comparisons_agree(
@@ -1601,6 +1616,33 @@ proptest! {
         let (x, y, t) = (at(ca, a), at(cb, a.wrapping_add(lead)), tunables());
         prop_assert_eq!(t.goes_first(&x, &y), (t.key(&x).wrapping_sub(t.key(&y)) as i64) < 0);
     }
+}
+
+/// Keys are made anew where their boosts are of less than half, or more than twice, what they would be now.
+#[test]
+fn keys_are_stale_where_boosts_have_halved() {
+    let t = tunables();
+    let stale = |then: u32, now: u32| {
+        let keys = Keys {
+            nr_waiting: then,
+            boost_left: BOOST_WHOLE,
+        };
+        t.keys_are_stale(&keys, now, BOOST_WHOLE)
+    };
+    // 200 ms beside two, 128 beside three, 89 beside four, 65 beside five.
+    assert!(!stale(0, 2) && !stale(0, 3) && !stale(3, 0) && !stale(3, 4));
+    assert!(stale(0, 4) && stale(4, 2) && stale(3, 6) && stale(6, 3));
+    // 22 ms beside ten, 11 beside sixteen, 8 beside nineteen: what is less than 10 ms apart is as good.
+    assert!(stale(10, 17) && !stale(16, 1_000) && !stale(19, 1_000));
+    let left = |then, now| {
+        let keys = Keys {
+            nr_waiting: 0,
+            boost_left: then,
+        };
+        t.keys_are_stale(&keys, 0, now)
+    };
+    assert!(left(BOOST_WHOLE, BOOST_WHOLE / 3) && left(0, BOOST_WHOLE / 10) && !left(0, 0));
+    assert!(!left(BOOST_WHOLE, BOOST_WHOLE / 2) && !left(0, BOOST_WHOLE / 30));
 }
 
 /// The seats of different worth, the best first: on idle cores, on shared ones, and beside a serial task.

@@ -6,7 +6,8 @@ use threadwise_policy::Tunables;
 use threadwise_simulator::check::Checker;
 use threadwise_simulator::schedulers::Known;
 use threadwise_simulator::{Costs, Ns, Program, Step, Synthetic, World};
-use threadwise_workload::synthetic::Wait;
+use threadwise_workload::synthetic::phases::Draws;
+use threadwise_workload::synthetic::{Distribution, Wait};
 
 const MS: Ns = 1_000_000;
 
@@ -79,6 +80,54 @@ fn nobody_waits_for_longer_than_is_stated_among_ten_times_more_programs_than_cpu
     // (docs/design/ordering.md, "The longest wait"), 1.2 s in all; here it is less.
     assert_eq!(holds(1_100 * MS), Ok(()));
     assert!(holds(20 * MS).is_err(), "a round of ten takes longer than that");
+}
+
+/// Runs for 0.15 ms on the mean and sleeps for twice that, again and again.
+struct Sleeper {
+    draws: Draws,
+    sleeps: bool,
+}
+
+impl Program for Sleeper {
+    fn nr_threads(&self) -> usize {
+        1
+    }
+
+    fn next(&mut self, _thread: usize, _now: Ns) -> Step {
+        self.sleeps = !self.sleeps;
+        let drawn = self.draws.draw();
+        match self.sleeps {
+            true => Step::Sleep((drawn * 300_000.0) as Ns + 1),
+            false => Step::Compute((drawn * 150_000.0) as Ns + 1),
+        }
+    }
+}
+
+/// How long who wakes up waits for the only CPU that ten of them may use.
+fn longest_wait(which: Known, seed: u64) -> Ns {
+    let machine = Machine::load("smp-8").expect("a machine");
+    let mut world = which.world(&machine, Costs::of_lab(1000), Tunables::default());
+    world.record();
+    for number in 0..10 {
+        let draws = Draws::new(Distribution::Exponential, 10 * seed + number);
+        world.start(Box::new(Sleeper { draws, sleeps: false }), 100, Some(3));
+    }
+    world.run_until(2_000 * MS).expect("nothing is checked");
+    let waits = world.into_timeline().wake_up_latencies();
+    waits.into_values().flatten().max().expect("they wake up")
+}
+
+/// They are queued beside none to eight others. Where each key went by how many waited then, boosts of 200 and of 32 ms were beside
+/// each other, and who came to a long queue waited for four times as long.
+#[test]
+fn who_comes_to_a_long_queue_does_not_wait_for_all_that_come_to_a_short_one() {
+    for seed in 0..4 {
+        let [ours, kernel] = [Known::Threadwise, Known::Kernel].map(|which| longest_wait(which, seed));
+        assert!(
+            ours < 2 * kernel,
+            "{ours} ns, {kernel} under the kernel's scheduler"
+        );
+    }
 }
 
 /// So many serial programs of this weight and then a parallel one of four threads, all bound to one CPU.

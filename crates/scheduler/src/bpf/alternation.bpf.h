@@ -267,15 +267,17 @@ __noinline int release_held(s32 slot)
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 		s32 cpu = scx_bpf_task_cpu(p);
+		struct cpu_ctx *cctx = cpu_ctx_of(cpu);
 		struct tw_task task;
 		u64 key;
 
-		if (!tctx)
+		if (!tctx || !cctx)
 			continue;
 		look_at_charged(p, tctx, nr_waiting_at(cpu), now, &task);
 		task.step_ns = step_of(task.class, group_of(p->tgid), now);
 		task.waits_us = 0;
-		key = key_of(&task);
+		tw_keys_begin(&cctx->keys, &task, boost_left);
+		key = key_in(&cctx->keys, p, &task, now);
 		mark_queued(cpu);
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, tunables.slice_ns);
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);

@@ -293,7 +293,8 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 			count(cctx, TW_STAT_SERIAL_QUEUED);
 	}
 	count(cctx, TW_STAT_QUEUED);
-	key = key_of(&task);
+	tw_keys_begin(&cctx->keys, &task, boost_left);
+	key = key_in(&cctx->keys, p, &task, now);
 	scx_bpf_dsq_insert_vtime(p, cpu, tw_slice_of(task.class, longer_look(), tun()), key, enq_flags);
 	cctx->queued_most = task.nr_waiting + 1;
 	mark_queued(cpu);

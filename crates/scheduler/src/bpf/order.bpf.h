@@ -186,6 +186,16 @@ static u64 key_of(const struct tw_task *task)
 	return key;
 }
 
+/* The key of a task in a CPU's queue. */
+__noinline u64 key_in(const struct tw_keys *keys __arg_nonnull, const struct task_struct *p __arg_trusted,
+		      const struct tw_task *task __arg_nonnull, u64 now)
+{
+	struct tw_task queued = *task;
+
+	tw_keys_see(keys, &queued, goes_unboosted(p, task->class, now));
+	return key_of(&queued);
+}
+
 __noinline bool goes_first(const struct tw_task *task __arg_nonnull,
 			   const struct tw_task *other __arg_nonnull)
 {

@@ -328,9 +328,16 @@ static void follow_senior(u64 now)
  */
 __noinline int sort_queue(s32 queue, bool all, u64 now)
 {
+	struct cpu_ctx *cctx = cpu_ctx_of(queue);
 	struct task_struct *p;
-	u32 nr = 0, nr_waiting = nr_waiting_at(queue);
+	u32 nr = 0;
 
+	if (!cctx)
+		return 0;
+	if (all) {
+		cctx->keys.nr_waiting = nr_waiting_at(queue);
+		cctx->keys.boost_left = boost_left;
+	}
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
@@ -341,8 +348,8 @@ __noinline int sort_queue(s32 queue, bool all, u64 now)
 			break;
 		if (!tctx)
 			continue;
-		look_at_charged(p, tctx, nr_waiting, now, &task);
-		key = key_of(&task);
+		look_at_charged(p, tctx, cctx->keys.nr_waiting, now, &task);
+		key = key_in(&cctx->keys, p, &task, now);
 		if (key == p->scx.dsq_vtime || (!all && !tw_goes_forward(&task, key, p->scx.dsq_vtime)))
 			continue;
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);
@@ -375,6 +382,17 @@ static bool sort_for_senior(s32 cpu, u64 now)
 	return true;
 }
 
+/* Puts a queue in order if its keys go by what no longer holds; false if not. */
+__noinline bool sort_if_stale(s32 queue, u64 now)
+{
+	struct cpu_ctx *cctx = cpu_ctx_of(queue);
+
+	if (!cctx || !tw_keys_are_stale(&cctx->keys, nr_waiting_at(queue), boost_left, tun()))
+		return false;
+	sort_queue(queue, true, now);
+	return true;
+}
+
 /*
  * Looks at a few of the queues that may hold something, once at each. Where tasks rotate most marks are over
  * queues that others emptied: a look that counted those found nobody every other time.
@@ -399,7 +417,8 @@ static void look_at_queues(void)
 		}
 		if (first < 0)
 			first = queue;
-		if (!sort_for_senior(queue, rotation_state.now) && rotation_state.nr_unaged)
+		if (!sort_for_senior(queue, rotation_state.now) &&
+		    !sort_if_stale(queue, rotation_state.now) && rotation_state.nr_unaged)
 			sort_queue(queue, false, rotation_state.now);
 		if (rotation_state.nr_unaged)
 			rotation_state.nr_unaged--;

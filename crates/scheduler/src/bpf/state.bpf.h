@@ -132,6 +132,8 @@ struct cpu_ctx {
 	u32 sent_to;
 	/* Up to which hand-over of seniority its queue was put in order (rotation.bpf.h). */
 	u32 sorted_for;
+	/* What its queue's keys go by. */
+	struct tw_keys keys;
 	/* When its task was last looked at for an exchange with that of another cache (exchange.bpf.h). */
 	u64 exchange_looked_at;
 	/* When an idle core was last looked for in vain that the kernel may have lost (smt.bpf.h). */

@@ -4,6 +4,7 @@
 
 use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel, Place, QueueIndex, TaskIndex, work};
+use crate::queue::key_at;
 use crate::scheduler::{Enqueue, Scheduler};
 use crate::schedulers::{RoundRobin, Threadwise};
 use threadwise_policy::Tunables;
@@ -37,11 +38,13 @@ pub enum How {
     Miscounts,
     /// Ours, but every twentieth task is put into a queue and nobody is told.
     QueuesUnseen,
+    /// Ours, but every twentieth task is queued under a key of its own.
+    Miskeys,
 }
 
 impl How {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Forgets,
         Self::Crowds,
         Self::IgnoresAffinity,
@@ -54,10 +57,11 @@ impl How {
         Self::Conjures,
         Self::Miscounts,
         Self::QueuesUnseen,
+        Self::Miskeys,
     ];
 
     fn is_ours(self) -> bool {
-        matches!(self, Self::Miscounts | Self::QueuesUnseen)
+        matches!(self, Self::Miscounts | Self::QueuesUnseen | Self::Miskeys)
     }
 
     /// The name in options.
@@ -75,6 +79,7 @@ impl How {
             Self::Conjures => "broken-work",
             Self::Miscounts => "broken-counts",
             Self::QueuesUnseen => "broken-unseen",
+            Self::Miskeys => "broken-keys",
         }
     }
 
@@ -93,6 +98,7 @@ impl How {
             Self::Conjures => "work is not conserved",
             Self::Miscounts => "ready threads, counted as",
             Self::QueuesUnseen => "nobody looks after those in the queue",
+            Self::Miskeys => "under a key of its own",
         }
     }
 }
@@ -148,7 +154,17 @@ impl Scheduler for Broken {
             }
             // Our queues are the first: one for each CPU.
             How::QueuesUnseen if self.nr.is_multiple_of(20) => {
-                kernel.insert_queue(task, kernel.tasks[task].cpu, SLICE_NS, 0);
+                let key = self.inner.vtime(task).unwrap_or_default();
+                kernel.insert_queue(task, kernel.tasks[task].cpu, SLICE_NS, key);
+            }
+            How::Miskeys => {
+                self.inner.enqueue(kernel, task, why);
+                if let Place::Queue(queue) = kernel.tasks[task].place
+                    && self.nr.is_multiple_of(20)
+                {
+                    let key = key_at(kernel.tasks[task].position);
+                    kernel.move_within(task, queue, key.wrapping_sub(3_000_000));
+                }
             }
             How::Insists => kernel.insert_local(task, kernel.tasks[task].cpu, SLICE_NS, false),
             // Past `insert_queue()`, which refuses it.

@@ -42,7 +42,7 @@ pub struct Options {
     from: u64,
 
     /// The schedulers, each world has one of them [default: all that `sim run --help` lists but clairvoyant]. To see checkers notice something:
-    /// broken-forgets, broken-crowds, broken-affinity, broken-insists, broken-lifo, broken-vtime, broken-clock, broken-twice, broken-queues, broken-work, broken-counts, broken-unseen
+    /// broken-forgets, broken-crowds, broken-affinity, broken-insists, broken-lifo, broken-vtime, broken-clock, broken-twice, broken-queues, broken-work, broken-counts, broken-unseen, broken-keys
     #[arg(long, value_delimiter = ',')]
     schedulers: Vec<String>,
 

@@ -152,7 +152,7 @@ impl Threadwise {
                 waits_us: 0,
                 ..self.look_at_charged(kernel, task, cpu)
             };
-            let key = self.tun.key(&found);
+            let key = self.key_to_queue(kernel, (task, &found), cpu);
             kernel.move_to_queue(task, self.queues + cpu, self.tun.slice_ns, key);
             self.marked.add(cpu);
             self.arm_rotation(kernel, key, &found, 0);

@@ -22,7 +22,7 @@ mod spread;
 use std::cell::Cell;
 
 use threadwise_policy::{
-    AlternateBy, CAPACITY_ONE, Class, Group, Look, Mode, Need, ORDER_NS, PairingBy, Rest, Seat, Task,
+    AlternateBy, CAPACITY_ONE, Class, Group, Keys, Look, Mode, Need, ORDER_NS, PairingBy, Rest, Seat, Task,
     Tunables, fastest_first, longer_look, look_takes, makes_room, may_preempt, phase_began, phase_ended,
     vtime_elsewhere,
 };
@@ -110,6 +110,10 @@ pub struct Threadwise {
     swaps_with: Vec<Option<CpuIndex>>,
     /// The CPU to whose queue each was sent.
     sent_to: Vec<Option<CpuIndex>>,
+    /// What the keys of each CPU's queue go by.
+    keys: Vec<Keys>,
+    /// Whether all of its keys do: when they were last made anew there were not too many.
+    keys_hold: Vec<bool>,
     /// Up to which hand-over of seniority each CPU's queue was put in order.
     sorted_for: Vec<u32>,
     /// Until when no serial task that wakes up takes each CPU, as last looked at, and none does of all CPUs.
@@ -189,6 +193,8 @@ impl Threadwise {
             swaps_with: vec![None; nr],
             sent_to: vec![None; nr],
             sorted_for: vec![0; nr],
+            keys: vec![Keys::default(); nr],
+            keys_hold: vec![true; nr],
             stays_until: vec![Cell::new(0); nr],
             all_stay_until: Cell::new(0),
             nr_parallel: 0,
@@ -571,7 +577,7 @@ impl Scheduler for Threadwise {
     }
 
     /// Ready threads are counted rightly (the loader looks when it detaches that none are left), no CPU is passed over that a
-    /// serial task could take, each queue that holds something is marked, and the timer looks after those that wait.
+    /// serial task could take, keys of a queue go by one boost, each queue that holds something is marked, and the timer looks after those that wait.
     fn check(&self, kernel: &Kernel) -> Result<(), String> {
         let mut nr_ready = vec![0; self.groups.len()];
         for task in &kernel.tasks {
@@ -593,7 +599,7 @@ impl Scheduler for Threadwise {
                 return Err(format!("nobody looks after those in the queue of CPU {cpu}"));
             }
         }
-        Ok(())
+        self.check_keys(kernel)
     }
 
     fn enable(&mut self, kernel: &Kernel, task: TaskIndex) {
@@ -665,7 +671,7 @@ impl Scheduler for Threadwise {
         if may_preempt(task.class) && direct && self.insert_first(kernel, index, &task, why.wakeup) {
             return;
         }
-        let key = self.tun.key(&task);
+        let key = self.key_to_queue(kernel, (index, &task), cpu);
         let slice = self.tun.slice_of(task.class, self.look_takes());
         self.queued_most[cpu] = task.nr_waiting + 1;
         kernel.insert_queue(index, self.queues + cpu, slice, key);

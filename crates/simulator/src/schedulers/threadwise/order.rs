@@ -124,6 +124,19 @@ impl Threadwise {
         }
     }
 
+    /// The key of a task that is about to be queued at a CPU.
+    pub(super) fn key_to_queue(
+        &mut self,
+        kernel: &Kernel,
+        (index, task): (TaskIndex, &Task),
+        cpu: CpuIndex,
+    ) -> u64 {
+        let unboosted = self.goes_unboosted(kernel, index, task.class);
+        self.keys[cpu].begin(task, self.crowd.boost_left());
+        self.keys_hold[cpu] |= task.nr_waiting == 0;
+        self.tun.key(&self.keys[cpu].see(task, unboosted))
+    }
+
     /// A task that waits in a queue, as a CPU sees it that may be behind another cache (`is_across()`).
     pub(super) fn seen_from(&self, kernel: &Kernel, cpu: CpuIndex, waiting: &Task, queue: CpuIndex) -> Task {
         let vtime = match kernel.domains.is_across(cpu, queue) {

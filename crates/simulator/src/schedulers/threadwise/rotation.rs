@@ -2,7 +2,7 @@
 //! The timer by which those who wait get their turn (`rotation.bpf.h`).
 
 use threadwise_policy::{
-    Due, LEAVES_CACHE_NS, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED, Task,
+    Class, Due, Keys, LEAVES_CACHE_NS, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED, Task,
     follows_senior, makes_room,
 };
 
@@ -168,8 +168,16 @@ impl Threadwise {
     /// Puts the first tasks of a queue in the order in which they go now, or those of them that wait for long (`sort_queue()`).
     fn sort_queue(&mut self, kernel: &mut Kernel, cpu: CpuIndex, all: bool) {
         let queue = self.queues + cpu;
+        if all {
+            self.keys[cpu] = Keys {
+                nr_waiting: self.nr_waiting(kernel, cpu),
+                boost_left: self.crowd.boost_left(),
+            };
+            self.keys_hold[cpu] = self.keys[cpu].nr_waiting as usize <= ROTATION_SORTED;
+        }
         for waiting in kernel.queued(queue, ROTATION_SORTED) {
             let task = self.look_at_charged(kernel, waiting, cpu);
+            let task = self.keys[cpu].see(&task, self.goes_unboosted(kernel, waiting, task.class));
             let key = self.tun.key(&task);
             if all || task.goes_forward(key, key_at(kernel.tasks[waiting].position)) {
                 kernel.move_within(waiting, queue, key);
@@ -185,6 +193,49 @@ impl Threadwise {
         self.sorted_for[cpu] = self.nr_handovers;
         self.sort_queue(kernel, cpu, true);
         true
+    }
+
+    /// Puts a queue in order if its keys go by what no longer holds; false if not.
+    fn sort_if_stale(&mut self, kernel: &mut Kernel, queue: CpuIndex) -> bool {
+        let (nr_waiting, left) = (self.nr_waiting(kernel, queue), self.crowd.boost_left());
+        let stale = self.tun.keys_are_stale(&self.keys[queue], nr_waiting, left);
+        if stale {
+            self.sort_queue(kernel, queue, true);
+        }
+        stale
+    }
+
+    /// Who waits in a queue has a key by no boost, or by one of those that its keys go by, unless it was too long to be put in order.
+    ///
+    /// # Errors
+    /// Who has not.
+    pub(super) fn check_keys(&self, kernel: &Kernel) -> Result<(), String> {
+        for (cpu, keys) in self
+            .keys
+            .iter()
+            .enumerate()
+            .filter(|&(cpu, _)| self.keys_hold[cpu])
+        {
+            for index in kernel.queued(self.queues + cpu, usize::MAX) {
+                let mut task = self.look_at_charged(kernel, index, cpu);
+                let key = key_at(kernel.tasks[index].position);
+                let is_by =
+                    |task: &Task| self.tun.key(task) == key || task.goes_forward(key.wrapping_sub(1), key);
+                let fits = [Class::Parallel, Class::Senior, Class::Serial]
+                    .into_iter()
+                    .any(|class| {
+                        task.class = class;
+                        is_by(&keys.see(&task, false))
+                    });
+                if !fits {
+                    return Err(format!(
+                        "task {index} waits at CPU {cpu} under a key of its own, {} ns before its vtime, beside {keys:?}",
+                        task.vtime.wrapping_sub(key)
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// If a program has become senior since the last look, CPUs whose queues hold something go over to it.
@@ -222,7 +273,10 @@ impl Threadwise {
                 return;
             };
             first = first.or(Some(queue));
-            if !self.sort_for_senior(kernel, queue) && self.rotation.nr_unaged > 0 {
+            if !self.sort_for_senior(kernel, queue)
+                && !self.sort_if_stale(kernel, queue)
+                && self.rotation.nr_unaged > 0
+            {
                 self.sort_queue(kernel, queue, false);
             }
             self.rotation.nr_unaged = self.rotation.nr_unaged.saturating_sub(1);
