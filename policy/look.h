@@ -16,10 +16,6 @@
 #define TW_ROTATION_CPUS   16
 #define TW_ROTATION_MARKS  16
 
-/* Tasks of each queue that are put in order anew when another program becomes senior, or for those that wait
- * for long, at most. */
-#define TW_ROTATION_SORTED 16
-
 /* The longest look that counts: 1 ms. */
 #define TW_LOOK_TAKES_MOST_NS (1000ULL * 1000)
 

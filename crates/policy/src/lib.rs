@@ -125,7 +125,8 @@ mod ffi {
         pub safe fn tw_native_goes_forward(task: &Task, key: u64, queued_key: u64) -> u32;
         pub safe fn tw_native_boost(boost_ns: u64, nr_waiting: u32, left: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_keys_begin(keys: &mut Keys, task: &Task, boost_left: u32);
-        pub safe fn tw_native_keys_see(keys: &Keys, task: &mut Task, unboosted: u32);
+        pub safe fn tw_native_keys_renew(keys: &mut Keys, nr_waiting: u32, boost_left: u32);
+        pub safe fn tw_native_key_in(keys: &Keys, task: &Task, unboosted: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_keys_are_stale(
             keys: &Keys,
             nr_waiting: u32,
@@ -560,6 +561,8 @@ pub struct Keys {
     pub nr_waiting: u32,
     /// What serial tasks leave of boosts ([`boost_left`]).
     pub boost_left: u32,
+    /// So many looks put the queue in order yet, each those that are first ([`ROTATION_SORTED`]).
+    pub nr_looks: u32,
 }
 
 impl Keys {
@@ -568,11 +571,9 @@ impl Keys {
         ffi::tw_native_keys_begin(self, task, boost_left);
     }
 
-    /// A task, without a boost or not ([`Tunables::goes_unboosted`]), as its queue's keys have it.
-    pub fn see(&self, task: &Task, unboosted: bool) -> Task {
-        let mut queued = *task;
-        ffi::tw_native_keys_see(self, &mut queued, u32::from(unboosted));
-        queued
+    /// By what holds now, where so many wait.
+    pub fn renew(&mut self, nr_waiting: u32, boost_left: u32) {
+        ffi::tw_native_keys_renew(self, nr_waiting, boost_left);
     }
 }
 
@@ -713,6 +714,11 @@ impl Tunables {
     /// The task's position in its queue: the smaller goes first.
     pub fn key(&self, task: &Task) -> u64 {
         ffi::tw_native_key(task, self)
+    }
+
+    /// The key of a task in a queue, without a boost ([`Tunables::goes_unboosted`]) or not.
+    pub fn key_in(&self, keys: &Keys, task: &Task, unboosted: bool) -> u64 {
+        ffi::tw_native_key_in(keys, task, u32::from(unboosted), self)
     }
 
     /// Whether a queue's keys go by boosts of more than twice, or less than half, what they are now, and 10 ms apart.

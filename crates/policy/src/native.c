@@ -27,7 +27,7 @@ _Static_assert(TW_ORDER_NS == 100000000 && TW_LEAVES_CACHE_NS == 500000,
 	       "crates/policy/src/lib.rs has the same");
 _Static_assert((TW_WEIGHT_ONE << 16) == 6553600, "crates/policy/src/lib.rs has the same");
 _Static_assert(sizeof(struct tw_task) == 32, "crates/policy/src/lib.rs has the same layout");
-_Static_assert(sizeof(struct tw_keys) == 8, "crates/policy/src/lib.rs has the same layout");
+_Static_assert(sizeof(struct tw_keys) == 12, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_ages) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_run) == 48, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_seat) == 5, "crates/policy/src/lib.rs has the same layout");
@@ -431,9 +431,15 @@ void tw_native_keys_begin(struct tw_keys *keys, const struct tw_task *task, u32 
 	tw_keys_begin(keys, task, boost_left);
 }
 
-void tw_native_keys_see(const struct tw_keys *keys, struct tw_task *task, u32 unboosted)
+void tw_native_keys_renew(struct tw_keys *keys, u32 nr_waiting, u32 boost_left)
 {
-	tw_keys_see(keys, task, unboosted);
+	tw_keys_renew(keys, nr_waiting, boost_left);
+}
+
+u64 tw_native_key_in(const struct tw_keys *keys, const struct tw_task *task, u32 unboosted,
+		     const struct tw_tunables *tun)
+{
+	return tw_key_in(keys, task, unboosted, tun);
 }
 
 u32 tw_native_keys_are_stale(const struct tw_keys *keys, u32 nr_waiting, u32 boost_left,

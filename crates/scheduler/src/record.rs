@@ -51,7 +51,7 @@ impl Recorder {
         let file = file.with_context(|| format!("cannot open {}", path.display()))?;
         let mut file = BufWriter::new(file);
         let settings = json!({
-            "schema": "threadwise.decisions/5",
+            "schema": "threadwise.decisions/6",
             "slice_ns": tunables.slice_ns,
             "rotate_ns": tunables.rotate_ns,
             "serial_boost_ns": tunables.serial_boost_ns,
@@ -119,7 +119,7 @@ fn name(kind: u64) -> Result<&'static str> {
     let names = [
         (bpf_intf::tw_decision_kind_TW_DECISION_CLASS, "tw_class_of"),
         (bpf_intf::tw_decision_kind_TW_DECISION_ADVANCE, "tw_vtime_advance"),
-        (bpf_intf::tw_decision_kind_TW_DECISION_KEY, "tw_key"),
+        (bpf_intf::tw_decision_kind_TW_DECISION_KEY_IN, "tw_key_in"),
         (bpf_intf::tw_decision_kind_TW_DECISION_GOES_FIRST, "tw_goes_first"),
         (bpf_intf::tw_decision_kind_TW_DECISION_PREEMPTS, "tw_preempts"),
         (bpf_intf::tw_decision_kind_TW_DECISION_DUE_IN, "tw_due_in"),

@@ -177,7 +177,7 @@ static void consider_some(void)
 /* A task waits for its program's turn. */
 static void hold(struct task_struct *p, s32 slot, const struct tw_task *task, u64 enq_flags)
 {
-	scx_bpf_dsq_insert_vtime(p, TW_HELD_QUEUE + slot, tunables.slice_ns, key_of(task), enq_flags);
+	scx_bpf_dsq_insert_vtime(p, TW_HELD_QUEUE + slot, tunables.slice_ns, tw_key(task, tun()), enq_flags);
 }
 
 /* Who is there, and has a ready thread. */
@@ -269,22 +269,23 @@ __noinline int release_held(s32 slot)
 		s32 cpu = scx_bpf_task_cpu(p);
 		struct cpu_ctx *cctx = cpu_ctx_of(cpu);
 		struct tw_task task;
+		bool unboosted;
 		u64 key;
 
 		if (!tctx || !cctx)
 			continue;
-		look_at_charged(p, tctx, nr_waiting_at(cpu), now, &task);
+		unboosted = look_at_charged(p, tctx, nr_waiting_at(cpu), now, &task);
 		task.step_ns = step_of(task.class, group_of(p->tgid), now);
 		task.waits_us = 0;
 		tw_keys_begin(&cctx->keys, &task, boost_left);
-		key = key_in(&cctx->keys, p, &task, now);
+		key = key_in(&cctx->keys, &task, unboosted);
 		mark_queued(cpu);
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, tunables.slice_ns);
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);
 		if (!scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, cpu, 0))
 			continue;
 		mark_queued(cpu);
-		arm_rotation(&task, 0, key, now);
+		arm_rotation(&task, 0, now);
 		kick_idle_for(p, now);
 	}
 	bpf_rcu_read_unlock();

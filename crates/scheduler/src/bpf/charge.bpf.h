@@ -6,15 +6,17 @@
 #include "count.bpf.h"
 #include "seniority.bpf.h"
 
-/* Brings a task's vtime up to what it has run, and says what it is. It competes for seniority. */
-__noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, bool waking,
-		      u64 now, struct tw_task *task __arg_nonnull)
+/* Brings a task's vtime up to what it has run, and says what it is, and whether it has no boost although it
+ * is serial. It competes for seniority. */
+__noinline bool charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull, bool waking,
+		       u64 now, struct tw_task *task __arg_nonnull)
 {
 	struct look look = { .now = now, .waking = waking };
 	struct tw_task picked = { .vtime = tctx->vtime };
 	struct tw_group *group = group_of(p->tgid);
 	struct cpu_ctx *cctx = cpu_ctx_of(bpf_get_smp_processor_id());
 	u64 ran_ns, waited_ns;
+	bool unboosted;
 
 	if (is_counted(p)) {
 		look_at_share(p, &tctx->shared);
@@ -22,7 +24,7 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
 		if (nr_shares)
 			count_in_share(&tctx->shared, llc_at(scx_bpf_task_cpu(p)));
 	}
-	look_at(p, tctx, &look, task);
+	unboosted = look_at(p, tctx, &look, task);
 	picked.class = task->class;
 	picked.nr_waiting = task->nr_waiting;
 	picked.boost_left = task->boost_left;
@@ -42,7 +44,7 @@ __noinline int charge(struct task_struct *p __arg_trusted, struct task_ctx *tctx
 	/* For others it would be a call in vain. */
 	if (group && task->class == TW_CLASS_PARALLEL)
 		claim_seniority(task, p->tgid, group);
-	return 0;
+	return unboosted;
 }
 
 /*

@@ -131,8 +131,8 @@ enum tw_decision_kind {
 	TW_DECISION_CLASS,
 	/* tw_vtime_advance: vtime, the nine of tw_run, now, class. */
 	TW_DECISION_ADVANCE,
-	/* tw_key: the seven of tw_task. */
-	TW_DECISION_KEY,
+	/* tw_key_in: the seven of tw_task, the queue's nr_waiting and boost_left, unboosted. */
+	TW_DECISION_KEY_IN,
 	/* tw_goes_first: two tasks. */
 	TW_DECISION_GOES_FIRST,
 	/* tw_preempts: the waking task, the running one. */

@@ -233,7 +233,7 @@ static bool enqueue_better(struct task_struct *p, struct cpu_ctx *cctx, struct t
 
 void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	bool direct, comes = comes_to_run(p, enq_flags);
+	bool direct, unboosted, comes = comes_to_run(p, enq_flags);
 	s32 cpu = scx_bpf_task_cpu(p), slower, slot = held_as(p);
 	struct cpu_ctx *cctx;
 	struct task_ctx *tctx;
@@ -258,7 +258,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	now = cpu == (s32)bpf_get_smp_processor_id() ? scx_bpf_now() : clock_now();
 	/* Who found an idle CPU and was sent back from there has not run since either. */
 	tctx->woke = comes || ((enq_flags & SCX_ENQ_REENQ) && (tctx->woke || p->nvcsw != tctx->nr_sleeps));
-	charge(p, tctx, comes, now, &task);
+	unboosted = charge(p, tctx, comes, now, &task);
 
 	if (task.class == TW_CLASS_KERNEL && fault != TW_FAULT_STALL && fault != TW_FAULT_DEMOTE) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, enq_flags | SCX_ENQ_PREEMPT);
@@ -294,11 +294,11 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	count(cctx, TW_STAT_QUEUED);
 	tw_keys_begin(&cctx->keys, &task, boost_left);
-	key = key_in(&cctx->keys, p, &task, now);
+	key = key_in(&cctx->keys, &task, unboosted);
 	scx_bpf_dsq_insert_vtime(p, cpu, tw_slice_of(task.class, longer_look(), tun()), key, enq_flags);
 	cctx->queued_most = task.nr_waiting + 1;
 	mark_queued(cpu);
-	arm_rotation(&task, comes && direct ? p->signal->nr_threads : 0, key, now);
+	arm_rotation(&task, comes && direct ? p->signal->nr_threads : 0, now);
 	/* A CPU may have gone idle since select_cpu() looked. The kernel has its own look after this. */
 	if (p->nr_cpus_allowed > 1)
 		kick_idle_for(p, now);

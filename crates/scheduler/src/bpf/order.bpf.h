@@ -121,9 +121,9 @@ static u32 charged_weight(const struct task_struct *p, const struct task_ctx *tc
 	return fault == TW_FAULT_WEIGHTLESS ? TW_WEIGHT_ONE : weight_of(p, &tctx->in);
 }
 
-/* What a task is, and its vtime up to date. */
-__noinline int look_at(struct task_struct *p __arg_trusted, const struct task_ctx *tctx __arg_nonnull,
-		       const struct look *look __arg_nonnull, struct tw_task *task __arg_nonnull)
+/* What a task is, and its vtime up to date. Whether it has no boost although it is serial. */
+__noinline bool look_at(struct task_struct *p __arg_trusted, const struct task_ctx *tctx __arg_nonnull,
+			const struct look *look __arg_nonnull, struct tw_task *task __arg_nonnull)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct tw_group *group = group_of(p->tgid);
@@ -154,7 +154,7 @@ __noinline int look_at(struct task_struct *p __arg_trusted, const struct task_ct
 	task->step_ns = step_of(task->class, group, look->now);
 	task->vtime = advance(vtime, &run, now, task->class);
 	starve(p, task);
-	return 0;
+	return run.unboosted;
 }
 
 /* A task of this weight was found running that was picked as this, and ran for so long since. */
@@ -178,22 +178,13 @@ static void move_clock(struct cpu_ctx *cctx, const struct tw_task *picked, u32 o
 	}
 }
 
-static u64 key_of(const struct tw_task *task)
-{
-	u64 key = tw_key(task, tun());
-
-	record(TW_DECISION_KEY, key, task_in(task));
-	return key;
-}
-
 /* The key of a task in a CPU's queue. */
-__noinline u64 key_in(const struct tw_keys *keys __arg_nonnull, const struct task_struct *p __arg_trusted,
-		      const struct tw_task *task __arg_nonnull, u64 now)
+static u64 key_in(const struct tw_keys *keys, const struct tw_task *task, bool unboosted)
 {
-	struct tw_task queued = *task;
+	u64 key = tw_key_in(keys, task, unboosted, tun());
 
-	tw_keys_see(keys, &queued, goes_unboosted(p, task->class, now));
-	return key_of(&queued);
+	record(TW_DECISION_KEY_IN, key, task_in(task), keys->nr_waiting, keys->boost_left, unboosted);
+	return key;
 }
 
 __noinline bool goes_first(const struct tw_task *task __arg_nonnull,
@@ -239,21 +230,25 @@ static bool makes_room(const struct tw_task *running, bool running_is_bound, boo
 	return answer;
 }
 
-/* A task beside so many that wait, with its vtime as last charged: what its key goes by, without its step. */
-__noinline int look_at_charged(struct task_struct *p __arg_trusted, const struct task_ctx *tctx __arg_nonnull,
-			       u32 nr_waiting, u64 now, struct tw_task *task __arg_nonnull)
+/* A task beside so many that wait, with its vtime as last charged: what its key goes by, without its step.
+ * Whether it has no boost although it is serial. */
+__noinline bool look_at_charged(struct task_struct *p __arg_trusted,
+				const struct task_ctx *tctx __arg_nonnull, u32 nr_waiting, u64 now,
+				struct tw_task *task __arg_nonnull)
 {
 	struct tw_group *group = group_of(p->tgid);
+	bool unboosted;
 
 	task->vtime = tw_read(&tctx->vtime);
 	task->class = class_beside(p, group ? tw_read(&group->nr_ready) : 0);
+	unboosted = goes_unboosted(p, task->class, now);
 	task->step_ns = 0;
 	task->nr_waiting = nr_waiting;
-	task->boost_left = goes_unboosted(p, task->class, now) ? 0 : boost_left;
+	task->boost_left = unboosted ? 0 : boost_left;
 	task->here_ns = 0;
 	task->waits_us = fault == TW_FAULT_PATIENT ? 0 : tw_waits_us(waits_ns(p, tctx, now));
 	starve(p, task);
-	return 0;
+	return unboosted;
 }
 
 /* What runs on a CPU as far as it is ours: NULL if that is idle, or of a class above. */

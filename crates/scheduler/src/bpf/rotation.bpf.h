@@ -271,20 +271,24 @@ __noinline int look_at_queue(s32 queue)
 }
 
 /*
- * A task is about to be queued under this key, because it woke up and found no CPU (its program has so many
- * threads) or for another reason (0): the timer looks after it, if it does not look before.
+ * A task is about to be queued, because it woke up and found no CPU (its program has so many threads) or for
+ * another reason (0): the timer looks after it, if it does not look before.
  */
-static void arm_rotation(const struct tw_task *task, u32 nr_threads, u64 key, u64 now)
+static void arm_rotation(const struct tw_task *task, u32 nr_threads, u64 now)
 {
+	u64 key, in_ns = tw_look_for(task, nr_threads, true, tun());
 	bool stopped, foremost;
-	u64 in_ns;
 
 	tw_look_expect(&rotation_state.look);
 	stopped = rotation_stopped(now);
-	foremost = stopped || tw_before(key, armed_key);
-	in_ns = tw_look_for(task, nr_threads, foremost, tun());
-	if (stopped || tw_before(now + in_ns, armed_until))
-		start_timer_for(foremost ? key : armed_key, now, in_ns);
+	/* Mostly it looks before that, and nothing need be known of who goes first. */
+	if (stopped || tw_before(now + in_ns, armed_until)) {
+		key = tw_key(task, tun());
+		foremost = stopped || tw_before(key, armed_key);
+		in_ns = tw_look_for(task, nr_threads, foremost, tun());
+		if (stopped || tw_before(now + in_ns, armed_until))
+			start_timer_for(foremost ? key : armed_key, now, in_ns);
+	}
 	/* After that, or a look that ends at this moment would take it back. */
 	tasks_wait = true;
 }
@@ -329,27 +333,28 @@ static void follow_senior(u64 now)
 __noinline int sort_queue(s32 queue, bool all, u64 now)
 {
 	struct cpu_ctx *cctx = cpu_ctx_of(queue);
+	u32 nr = 0, nr_waiting = nr_waiting_at(queue);
 	struct task_struct *p;
-	u32 nr = 0;
+	struct tw_keys keys;
 
 	if (!cctx)
 		return 0;
-	if (all) {
-		cctx->keys.nr_waiting = nr_waiting_at(queue);
-		cctx->keys.boost_left = boost_left;
-	}
+	keys = cctx->keys;
+	if (all && keys.nr_looks)
+		cctx->keys.nr_looks = keys.nr_looks - 1;
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 		struct tw_task task;
+		bool unboosted;
 		u64 key;
 
 		if (nr++ >= TW_ROTATION_SORTED)
 			break;
 		if (!tctx)
 			continue;
-		look_at_charged(p, tctx, cctx->keys.nr_waiting, now, &task);
-		key = key_in(&cctx->keys, p, &task, now);
+		unboosted = look_at_charged(p, tctx, nr_waiting, now, &task);
+		key = key_in(&keys, &task, unboosted);
 		if (key == p->scx.dsq_vtime || (!all && !tw_goes_forward(&task, key, p->scx.dsq_vtime)))
 			continue;
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);
@@ -375,19 +380,26 @@ static bool sort_for_senior(s32 cpu, u64 now)
 
 	if (!cctx || is_sorted(cpu))
 		return false;
-	if (is_marked(cpu))
+	if (is_marked(cpu)) {
+		tw_keys_renew(&cctx->keys, nr_waiting_at(cpu), boost_left);
 		sort_queue(cpu, true, now);
+	}
 	/* Only now, or the CPU would not wait for the timer, nor that for the CPU. */
 	cctx->sorted_for = handovers;
 	return true;
 }
 
-/* Puts a queue in order if its keys go by what no longer holds; false if not. */
+/* Puts a queue in order whose keys go by what no longer holds, or are not all made anew yet; false if not. */
 __noinline bool sort_if_stale(s32 queue, u64 now)
 {
 	struct cpu_ctx *cctx = cpu_ctx_of(queue);
+	u32 nr_waiting = nr_waiting_at(queue);
 
-	if (!cctx || !tw_keys_are_stale(&cctx->keys, nr_waiting_at(queue), boost_left, tun()))
+	if (!cctx)
+		return false;
+	if (tw_keys_are_stale(&cctx->keys, nr_waiting, boost_left, tun()))
+		tw_keys_renew(&cctx->keys, nr_waiting, boost_left);
+	else if (!cctx->keys.nr_looks)
 		return false;
 	sort_queue(queue, true, now);
 	return true;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use threadwise_policy::{
-    Ages, BOOST_WHOLE, Class, Origin, Run, Task, Tunables, makes_room, mean_weight, vtime_elsewhere,
+    Ages, BOOST_WHOLE, Class, Keys, Origin, Run, Task, Tunables, makes_room, mean_weight, vtime_elsewhere,
     weight_among,
 };
 
@@ -99,7 +99,14 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
             let class = Class::try_from(input[11]).unwrap();
             tunables.vtime_advance(input[0], &run, input[10], class)
         }
-        "tw_key" => tunables.key(&task(0)),
+        "tw_key_in" => {
+            let keys = Keys {
+                nr_waiting: input[7] as u32,
+                boost_left: input[8] as u32,
+                nr_looks: 0,
+            };
+            tunables.key_in(&keys, &task(0), input[9] != 0)
+        }
         "tw_goes_first" => u64::from(tunables.goes_first(&task(0), &task(7))),
         "tw_preempts" => u64::from(tunables.preempts(&task(0), &task(7))),
         "tw_due_in" => tunables.due_in(&task(0), &task(7)),
@@ -147,7 +154,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let settings = lines.next().unwrap();
-    assert_eq!(settings["schema"], "threadwise.decisions/5");
+    assert_eq!(settings["schema"], "threadwise.decisions/6");
     let setting = |name: &str| settings[name].as_u64().unwrap();
     let tunables = Tunables {
         slice_ns: setting("slice_ns"),

@@ -155,7 +155,7 @@ impl Threadwise {
             let key = self.key_to_queue(kernel, (task, &found), cpu);
             kernel.move_to_queue(task, self.queues + cpu, self.tun.slice_ns, key);
             self.marked.add(cpu);
-            self.arm_rotation(kernel, key, &found, 0);
+            self.arm_rotation(kernel, &found, 0);
             self.kick_idle_for(kernel, task);
         }
     }

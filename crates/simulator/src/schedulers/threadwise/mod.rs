@@ -112,8 +112,6 @@ pub struct Threadwise {
     sent_to: Vec<Option<CpuIndex>>,
     /// What the keys of each CPU's queue go by.
     keys: Vec<Keys>,
-    /// Whether all of its keys do: when they were last made anew there were not too many.
-    keys_hold: Vec<bool>,
     /// Up to which hand-over of seniority each CPU's queue was put in order.
     sorted_for: Vec<u32>,
     /// Until when no serial task that wakes up takes each CPU, as last looked at, and none does of all CPUs.
@@ -194,7 +192,6 @@ impl Threadwise {
             sent_to: vec![None; nr],
             sorted_for: vec![0; nr],
             keys: vec![Keys::default(); nr],
-            keys_hold: vec![true; nr],
             stays_until: vec![Cell::new(0); nr],
             all_stay_until: Cell::new(0),
             nr_parallel: 0,
@@ -682,7 +679,7 @@ impl Scheduler for Threadwise {
         } else {
             0
         };
-        self.arm_rotation(kernel, key, &task, nr_threads);
+        self.arm_rotation(kernel, &task, nr_threads);
         if !is_bound {
             self.kick_idle_for(kernel, index);
         }

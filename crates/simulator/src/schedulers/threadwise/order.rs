@@ -133,8 +133,7 @@ impl Threadwise {
     ) -> u64 {
         let unboosted = self.goes_unboosted(kernel, index, task.class);
         self.keys[cpu].begin(task, self.crowd.boost_left());
-        self.keys_hold[cpu] |= task.nr_waiting == 0;
-        self.tun.key(&self.keys[cpu].see(task, unboosted))
+        self.tun.key_in(&self.keys[cpu], task, unboosted)
     }
 
     /// A task that waits in a queue, as a CPU sees it that may be behind another cache (`is_across()`).

@@ -3,7 +3,7 @@
 
 use threadwise_policy::{
     Class, Due, Keys, LEAVES_CACHE_NS, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED, Task,
-    follows_senior, makes_room,
+    follows_senior, makes_room, waits_us,
 };
 
 use super::Threadwise;
@@ -20,7 +20,8 @@ impl Threadwise {
     }
 
     /// `arm_rotation()`.
-    pub(super) fn arm_rotation(&mut self, kernel: &mut Kernel, key: u64, task: &Task, nr_threads: u32) {
+    pub(super) fn arm_rotation(&mut self, kernel: &mut Kernel, task: &Task, nr_threads: u32) {
+        let key = self.tun.key(task);
         let rotation = &mut self.rotation;
         let (armed, armed_key) = (rotation.armed, rotation.armed_key);
         let is_foremost = !armed || (key.wrapping_sub(armed_key) as i64) < 0;
@@ -169,16 +170,12 @@ impl Threadwise {
     fn sort_queue(&mut self, kernel: &mut Kernel, cpu: CpuIndex, all: bool) {
         let queue = self.queues + cpu;
         if all {
-            self.keys[cpu] = Keys {
-                nr_waiting: self.nr_waiting(kernel, cpu),
-                boost_left: self.crowd.boost_left(),
-            };
-            self.keys_hold[cpu] = self.keys[cpu].nr_waiting as usize <= ROTATION_SORTED;
+            self.keys[cpu].nr_looks = self.keys[cpu].nr_looks.saturating_sub(1);
         }
         for waiting in kernel.queued(queue, ROTATION_SORTED) {
             let task = self.look_at_charged(kernel, waiting, cpu);
-            let task = self.keys[cpu].see(&task, self.goes_unboosted(kernel, waiting, task.class));
-            let key = self.tun.key(&task);
+            let unboosted = self.goes_unboosted(kernel, waiting, task.class);
+            let key = self.tun.key_in(&self.keys[cpu], &task, unboosted);
             if all || task.goes_forward(key, key_at(kernel.tasks[waiting].position)) {
                 kernel.move_within(waiting, queue, key);
             }
@@ -191,46 +188,61 @@ impl Threadwise {
             return false;
         }
         self.sorted_for[cpu] = self.nr_handovers;
+        self.renew_keys(kernel, cpu);
         self.sort_queue(kernel, cpu, true);
         true
     }
 
-    /// Puts a queue in order if its keys go by what no longer holds; false if not.
-    fn sort_if_stale(&mut self, kernel: &mut Kernel, queue: CpuIndex) -> bool {
-        let (nr_waiting, left) = (self.nr_waiting(kernel, queue), self.crowd.boost_left());
-        let stale = self.tun.keys_are_stale(&self.keys[queue], nr_waiting, left);
-        if stale {
-            self.sort_queue(kernel, queue, true);
-        }
-        stale
+    fn renew_keys(&mut self, kernel: &Kernel, cpu: CpuIndex) {
+        let nr_waiting = self.nr_waiting(kernel, cpu);
+        self.keys[cpu].renew(nr_waiting, self.crowd.boost_left());
     }
 
-    /// Who waits in a queue has a key by no boost, or by one of those that its keys go by, unless it was too long to be put in order.
+    /// Puts a queue in order whose keys go by what no longer holds, or are not all made anew yet; false if not.
+    fn sort_if_stale(&mut self, kernel: &mut Kernel, queue: CpuIndex) -> bool {
+        let (nr_waiting, left) = (self.nr_waiting(kernel, queue), self.crowd.boost_left());
+        if self.tun.keys_are_stale(&self.keys[queue], nr_waiting, left) {
+            self.renew_keys(kernel, queue);
+        } else if self.keys[queue].nr_looks == 0 {
+            return false;
+        }
+        self.sort_queue(kernel, queue, true);
+        true
+    }
+
+    /// Who waits in a queue of which all keys are made anew at once has one by no boost or by one of those that they go by, or goes
+    /// before that because it waits for long.
     ///
     /// # Errors
     /// Who has not.
     pub(super) fn check_keys(&self, kernel: &Kernel) -> Result<(), String> {
-        for (cpu, keys) in self
-            .keys
-            .iter()
-            .enumerate()
-            .filter(|&(cpu, _)| self.keys_hold[cpu])
-        {
+        let at_once = |keys: &Keys| keys.nr_looks <= 1 && keys.nr_waiting as usize <= ROTATION_SORTED;
+        for (cpu, keys) in self.keys.iter().enumerate().filter(|(_, keys)| at_once(keys)) {
             for index in kernel.queued(self.queues + cpu, usize::MAX) {
-                let mut task = self.look_at_charged(kernel, index, cpu);
-                let key = key_at(kernel.tasks[index].position);
-                let is_by =
-                    |task: &Task| self.tun.key(task) == key || task.goes_forward(key.wrapping_sub(1), key);
+                let (vtime, key) = (self.tasks[index].vtime, key_at(kernel.tasks[index].position));
+                let by = |class, waits_ns| {
+                    let task = Task {
+                        vtime,
+                        here_ns: 0,
+                        class,
+                        nr_waiting: 0,
+                        boost_left: 0,
+                        waits_us: waits_us(waits_ns),
+                        step_ns: 0,
+                    };
+                    self.tun.key_in(keys, &task, false)
+                };
+                let waits_ns = kernel.now - kernel.tasks[index].waits_since;
                 let fits = [Class::Parallel, Class::Senior, Class::Serial]
                     .into_iter()
                     .any(|class| {
-                        task.class = class;
-                        is_by(&keys.see(&task, false))
+                        let (by_boost, oldest) = (by(class, 0), by(class, waits_ns));
+                        by_boost.wrapping_sub(key) <= by_boost.wrapping_sub(oldest)
                     });
                 if !fits {
                     return Err(format!(
                         "task {index} waits at CPU {cpu} under a key of its own, {} ns before its vtime, beside {keys:?}",
-                        task.vtime.wrapping_sub(key)
+                        vtime.wrapping_sub(key)
                     ));
                 }
             }
