@@ -8,6 +8,10 @@
 
 #include "types.h"
 
+/* Who lost its CPU waits for so long there before it leaves its last-level cache: 0.5 ms, what the kernel's
+ * scheduler takes a migration to cost (sysctl_sched_migration_cost, kernel/sched/fair.c). */
+#define TW_LEAVES_CACHE_NS (500ULL * 1000)
+
 /*
  * Whether a program with so many ready threads is kept in the last-level cache with so many cores in which it
  * is at home: while they fit. One that has no other thread ready goes wherever there is room.
@@ -89,6 +93,16 @@ static inline u32 tw_home_gain(const struct tw_stay *own, const struct tw_stay *
 	if (own->home == own->here || other->home == other->here)
 		return 0;
 	return (own->home == other->here) + (other->home == own->here);
+}
+
+/*
+ * Whether a task that has waited for so long goes to an idle CPU behind another last-level cache. One that
+ * woke up goes at once. One that lost its CPU waits for that for a moment: mostly a kernel thread took it,
+ * and has gone by then, and to fill another cache takes milliseconds.
+ */
+static inline bool tw_leaves_cache(bool woke, u64 waits_ns)
+{
+	return woke || waits_ns >= TW_LEAVES_CACHE_NS;
 }
 
 #endif /* TW_HOME_H */

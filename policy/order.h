@@ -12,10 +12,6 @@
 /* A parallel task in another queue that is no longer than a CPU's own is so much later there: 10 ms. */
 #define TW_ELSEWHERE_NS (10ULL * 1000 * 1000)
 
-/* Who lost its CPU waits for so long there before it leaves its last-level cache: 0.5 ms, what the kernel's
- * scheduler takes a migration to cost (sysctl_sched_migration_cost, kernel/sched/fair.c). */
-#define TW_LEAVES_CACHE_NS (500ULL * 1000)
-
 /* Who waits for longer, for each task of its CPU but the first 16 only, goes forward in its queue, and before
  * who runs: 0.2 s. */
 #define TW_PATIENCE_NS	  (200ULL * 1000 * 1000)
@@ -55,7 +51,8 @@ static inline u64 tw_position(const struct tw_task *task, u32 nr_waiting, u32 le
 	return task->vtime - tw_boost_of(task->class, nr_waiting, left, tun) - tw_age(task, nr_waiting);
 }
 
-/* The position of a waiting task in its queue. */
+/* The position of a task beside those that wait at its CPU now. In that queue it has another (tw_key_in()).
+ */
 static inline u64 tw_key(const struct tw_task *task, const struct tw_tunables *tun)
 {
 	return tw_position(task, task->nr_waiting, task->boost_left, tun);
@@ -70,7 +67,7 @@ static inline u64 tw_key(const struct tw_task *task, const struct tw_tunables *t
 struct tw_keys {
 	u32 nr_waiting;
 	u32 boost_left;
-	/* So many looks put the queue in order yet, each those that are first. */
+	/* Looks that have yet to put the queue in order, each those tasks that are first then. */
 	u32 nr_looks;
 };
 
@@ -85,8 +82,9 @@ static inline void tw_keys_begin(struct tw_keys *keys, const struct tw_task *tas
 }
 
 /*
- * Has a queue's keys go by what holds now, where so many wait. It takes so many looks until all are in that
- * order, and one more: who was being queued at the first may have a key by the old ones.
+ * Has a queue's keys go by what holds now, where so many wait. They are put in order by a look for each
+ * TW_ROTATION_SORTED of them, and by one more: who was being queued at the first may have a key by the old
+ * ones.
  */
 static inline void tw_keys_renew(struct tw_keys *keys, u32 nr_waiting, u32 boost_left)
 {
@@ -107,8 +105,9 @@ static inline u64 tw_key_in(const struct tw_keys *keys, const struct tw_task *ta
 
 /*
  * Whether a queue's keys go by so much else than what holds now that they are made anew: by boosts of more
- * than twice, or less than half, what they are, and 10 ms apart. So until a look finds that, boosts of a
- * queue together keep others waiting for twice what tw_boost() says, or for 10 ms of each more.
+ * than twice, or less than half, what they are, and 10 ms apart. So boosts of a queue together keep others
+ * waiting for twice what tw_boost() says, or for 10 ms of each more; where many come at once to an empty
+ * queue, for a whole boost of each until the timer has looked at it.
  */
 static inline bool tw_keys_are_stale(const struct tw_keys *keys, u32 nr_waiting, u32 boost_left,
 				     const struct tw_tunables *tun)
@@ -160,16 +159,6 @@ static inline bool tw_goes_first(const struct tw_task *task, const struct tw_tas
 static inline u64 tw_vtime_across(u64 vtime, const struct tw_tunables *tun)
 {
 	return vtime + tun->rotate_ns;
-}
-
-/*
- * Whether a task that has waited for so long goes to an idle CPU behind another last-level cache. One that
- * woke up goes at once. One that lost its CPU waits for that for a moment: mostly a kernel thread took it,
- * and has gone by then, and to fill another cache takes milliseconds.
- */
-static inline bool tw_leaves_cache(bool woke, u64 waits_ns)
-{
-	return woke || waits_ns >= TW_LEAVES_CACHE_NS;
 }
 
 /*

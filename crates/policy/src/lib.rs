@@ -174,6 +174,9 @@ mod ffi {
 /// The capacity of the fastest CPU.
 pub const CAPACITY_ONE: u32 = 1024;
 
+/// CPUs that one wake-up looks at for an idle one by rank, at most (`TW_IDLE_SCAN`).
+pub const IDLE_SCAN: usize = 64;
+
 /// CPUs that one decision looks at for a better one, at most (`TW_PLACE_SCAN`).
 pub const PLACE_SCAN: usize = 64;
 
@@ -711,7 +714,7 @@ impl Tunables {
         ffi::tw_native_goes_unboosted(nr_threads, parallel_ago_ns, self) != 0
     }
 
-    /// The task's position in its queue: the smaller goes first.
+    /// The task's position beside those that wait at its CPU now: the smaller goes first.
     pub fn key(&self, task: &Task) -> u64 {
         ffi::tw_native_key(task, self)
     }

@@ -21,6 +21,7 @@ _Static_assert(TW_LOOK_MOST_NS == 8000000 && TW_LOOK_QUIET_NS == 24000000,
 _Static_assert(TW_ROTATION_QUEUES == 4 && TW_ROTATION_CPUS == 16 && TW_ROTATION_MARKS == 16 &&
 		       TW_ROTATION_SORTED == 16,
 	       "crates/policy/src/look.rs has the same");
+_Static_assert(TW_IDLE_SCAN == 64, "crates/policy/src/lib.rs has the same");
 _Static_assert(TW_PLACE_SCAN == 64 && TW_CALL_SCAN == 16, "crates/policy/src/lib.rs has the same");
 _Static_assert(sizeof(struct tw_look) == 32, "crates/policy/src/look.rs has the same layout");
 _Static_assert(TW_ORDER_NS == 100000000 && TW_LEAVES_CACHE_NS == 500000,

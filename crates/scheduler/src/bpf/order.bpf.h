@@ -178,12 +178,13 @@ static void move_clock(struct cpu_ctx *cctx, const struct tw_task *picked, u32 o
 	}
 }
 
-/* The key of a task in a CPU's queue. */
-static u64 key_in(const struct tw_keys *keys, const struct tw_task *task, bool unboosted)
+/* The key of a task in a CPU's queue. It goes by a copy: the timer may make keys anew at any moment. */
+static u64 key_in(const struct tw_keys *queue, const struct tw_task *task, bool unboosted)
 {
-	u64 key = tw_key_in(keys, task, unboosted, tun());
+	struct tw_keys keys = *queue;
+	u64 key = tw_key_in(&keys, task, unboosted, tun());
 
-	record(TW_DECISION_KEY_IN, key, task_in(task), keys->nr_waiting, keys->boost_left, unboosted);
+	record(TW_DECISION_KEY_IN, key, task_in(task), keys.nr_waiting, keys.boost_left, unboosted);
 	return key;
 }
 

@@ -327,8 +327,9 @@ static void follow_senior(u64 now)
  * Puts the first tasks of a queue in the order in which they go now. Another program has become senior, and
  * they were queued under keys by which the last one goes first: in a queue of two, where only the first is
  * looked at, a task of that would hide one of the new for a turn, and those that wait for it at a barrier run
- * in vain. Or only those go forward that wait for long. The kernel moves a task under the lock of its CPU's
- * runqueue, so that CPU never finds its queue empty meanwhile (unmark_if_empty()).
+ * in vain. Or boosts are not what the queue's keys go by (sort_if_stale()). Or only those go forward that
+ * wait for long. The kernel moves a task under the lock of its CPU's runqueue, so that CPU never finds its
+ * queue empty meanwhile (unmark_if_empty()).
  */
 __noinline int sort_queue(s32 queue, bool all, u64 now)
 {

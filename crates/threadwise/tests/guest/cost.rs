@@ -52,19 +52,27 @@ fn a_switch_between_tasks_of_one_cpu_costs_about_what_it_does_under_other_schedu
     costs_at_most(1.58, 12_000, true);
 }
 
-/// A wake-up costs so much of what it does under the kernel's scheduler, or less.
+/// A wake-up costs so much of what it does under the kernel's scheduler, or less, over three boots each at most.
 fn costs_at_most(ratio: f64, wakeups: u64, bound: bool) {
-    // What the host could not serve shows nothing, and is asked of slower machines.
+    // Beside others on the host the kernel's took 205 to 219 million, as the two meet on one CPU or not, with nothing lost.
+    let (mut rounds, mut kernel, mut ours) = (0, 0.0, 0.0);
     loop {
         let pipes = [&[][..], &["--scheduler", "scx_threadwise"]]
             .map(|scheduler| instructions_of_pipe(scheduler, wakeups, bound));
-        let [(kernel, lost_there), (ours, lost_here)] = pipes;
+        let [(kernels, lost_there), (our, lost_here)] = pipes;
+        (kernel, ours) = (kernel + kernels, ours + our);
         if ours < ratio * kernel {
             return;
         }
+        // What the host could not serve shows nothing, and is asked of slower machines.
+        if (lost_there || lost_here) && slow_down() {
+            (rounds, kernel, ours) = (0, 0.0, 0.0);
+            continue;
+        }
+        rounds += 1;
         assert!(
-            (lost_there || lost_here) && slow_down(),
-            "{ours} instructions for {wakeups} wake-ups, {kernel} under the kernel's"
+            rounds < 3,
+            "{ours} instructions for three times {wakeups} wake-ups, {kernel} under the kernel's"
         );
     }
 }

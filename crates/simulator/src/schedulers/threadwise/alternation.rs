@@ -5,9 +5,9 @@ use threadwise_policy::alternation::{
     AlternateBy, Alternation, Look, PROGRAMS, Work, alternation_need, exceed_cache, fills_cache, is_gone,
     outgrows_cache,
 };
-use threadwise_policy::{Class, Counts, Task};
+use threadwise_policy::{Class, Counts, IDLE_SCAN, Task};
 
-use super::{IDLE_SCAN, Threadwise};
+use super::Threadwise;
 use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel, QueueIndex, TaskIndex};
 
@@ -152,7 +152,8 @@ impl Threadwise {
                 waits_us: 0,
                 ..self.look_at_charged(kernel, task, cpu)
             };
-            let key = self.key_to_queue(kernel, (task, &found), cpu);
+            let unboosted = self.goes_unboosted(kernel, task, found.class);
+            let key = self.key_to_queue((&found, unboosted), cpu);
             kernel.move_to_queue(task, self.queues + cpu, self.tun.slice_ns, key);
             self.marked.add(cpu);
             self.arm_rotation(kernel, &found, 0);

@@ -7,8 +7,10 @@ use super::Threadwise;
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
 
 impl Threadwise {
-    pub(super) fn charge(&mut self, kernel: &Kernel, task: TaskIndex, waking: bool) -> Task {
+    /// What a task is, and whether it has no boost although it is serial.
+    pub(super) fn charge(&mut self, kernel: &Kernel, task: TaskIndex, waking: bool) -> (Task, bool) {
         let mut found = self.look_at(kernel, task, 0, waking);
+        let unboosted = self.goes_unboosted(kernel, task, found.class);
         let picked = Task {
             vtime: self.tasks[task].vtime,
             ..found
@@ -55,7 +57,7 @@ impl Threadwise {
             context.phase = self.groups[kernel.tasks[task].program].phase();
         }
         self.claim_seniority(kernel, &mut found, kernel.tasks[task].program);
-        found
+        (found, unboosted)
     }
 
     pub(super) fn look_at_waiting(&mut self, kernel: &Kernel, task: TaskIndex, cpu: CpuIndex) -> Task {

@@ -35,9 +35,6 @@ use crate::mask::CpuMask;
 use crate::scheduler::{Enqueue, Scheduler};
 use crate::timeline::Boost;
 
-/// Idle CPUs that one wake-up looks at (`TW_IDLE_SCAN`).
-const IDLE_SCAN: usize = 64;
-
 /// What a task's vtime needs beyond the kernel's own accounting (`struct task_ctx`).
 #[derive(Clone, Copy, Debug, Default)]
 struct TaskContext {
@@ -645,7 +642,7 @@ impl Scheduler for Threadwise {
         let context = &mut self.tasks[index];
         let slept = kernel.tasks[index].nr_sleeps != context.nr_sleeps;
         context.woke = why.wakeup || (why.sent_back && (context.woke || slept));
-        let task = self.charge(kernel, index, why.wakeup);
+        let (task, unboosted) = self.charge(kernel, index, why.wakeup);
         if let Some(slot) = slot {
             self.tasks[index].leaves_for = None;
             self.swaps_with[cpu] = None;
@@ -668,7 +665,7 @@ impl Scheduler for Threadwise {
         if may_preempt(task.class) && direct && self.insert_first(kernel, index, &task, why.wakeup) {
             return;
         }
-        let key = self.key_to_queue(kernel, (index, &task), cpu);
+        let key = self.key_to_queue((&task, unboosted), cpu);
         let slice = self.tun.slice_of(task.class, self.look_takes());
         self.queued_most[cpu] = task.nr_waiting + 1;
         kernel.insert_queue(index, self.queues + cpu, slice, key);
@@ -696,7 +693,7 @@ impl Scheduler for Threadwise {
             }
             return;
         };
-        let mut task = self.charge(kernel, prev, false);
+        let (mut task, _) = self.charge(kernel, prev, false);
         self.note_counts(kernel, prev);
         // The kernel may not have enqueued it when it was to leave.
         self.tasks[prev].leaves_for = None;

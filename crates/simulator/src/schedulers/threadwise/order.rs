@@ -124,14 +124,8 @@ impl Threadwise {
         }
     }
 
-    /// The key of a task that is about to be queued at a CPU.
-    pub(super) fn key_to_queue(
-        &mut self,
-        kernel: &Kernel,
-        (index, task): (TaskIndex, &Task),
-        cpu: CpuIndex,
-    ) -> u64 {
-        let unboosted = self.goes_unboosted(kernel, index, task.class);
+    /// The key of a task, without a boost or not, that is about to be queued at a CPU.
+    pub(super) fn key_to_queue(&mut self, (task, unboosted): (&Task, bool), cpu: CpuIndex) -> u64 {
         self.keys[cpu].begin(task, self.crowd.boost_left());
         self.tun.key_in(&self.keys[cpu], task, unboosted)
     }

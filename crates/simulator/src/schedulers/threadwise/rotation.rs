@@ -210,8 +210,8 @@ impl Threadwise {
         true
     }
 
-    /// Who waits in a queue of which all keys are made anew at once has one by no boost or by one of those that they go by, or goes
-    /// before that because it waits for long.
+    /// Where keys are made anew by one look, which longer queues do not have, each is by no boost, or by that of a class as the
+    /// queue's keys have it, or before that by no more than its task's age.
     ///
     /// # Errors
     /// Who has not.
@@ -317,6 +317,57 @@ impl Threadwise {
         }
         for (cpu, sent_to) in others {
             self.kick_due(kernel, cpu, sent_to);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use threadwise_machine::Machine;
+    use threadwise_policy::{BOOST_WHOLE, Tunables};
+    use threadwise_workload::synthetic::Wait;
+
+    use super::*;
+    use crate::kernel::Place;
+    use crate::scheduler::Scheduler;
+    use crate::schedulers::Known;
+    use crate::{Costs, Synthetic};
+
+    /// Of 20 that came to an empty queue, each look puts those in order that are first.
+    #[test]
+    fn keys_made_anew_are_put_in_order_by_several_looks() {
+        let machine = Machine::load("core:1").expect("a machine");
+        let mut world = Known::RoundRobin.world(&machine, Costs::FREE, Tunables::default());
+        for _ in 0..=20 {
+            let ratio = "1:inf".parse().expect("a ratio");
+            let program = Synthetic::new(ratio, 1_000_000_000, 1_000_000_000, 1, Wait::Passive, 1);
+            world.start(Box::new(program), 100, None);
+        }
+        world.run_until(10_000_000).expect("it runs");
+        let kernel = &mut world.kernel;
+        let mut ours = Threadwise::new(kernel, Tunables::default());
+        (0..kernel.tasks.len()).for_each(|task| ours.enable(kernel, task));
+        ours.marked.add(0);
+        let waiting: Vec<TaskIndex> = (0..kernel.tasks.len())
+            .filter(|&task| matches!(kernel.tasks[task].place, Place::Queue(_)))
+            .collect();
+        assert_eq!(waiting.len(), 20);
+        for &task in &waiting {
+            let key = ours.key_to_queue((&ours.look_at_charged(kernel, task, 0), false), 0);
+            kernel.move_to_queue(task, ours.queues, 1_000_000, key);
+        }
+        let is_by_keys = |ours: &Threadwise, kernel: &Kernel, task: TaskIndex| {
+            let found = ours.look_at_charged(kernel, task, 0);
+            ours.tun.key_in(&ours.keys[0], &found, false) == key_at(kernel.tasks[task].position)
+        };
+        assert_eq!(
+            (ours.keys[0].nr_waiting, ours.keys[0].boost_left),
+            (0, BOOST_WHOLE)
+        );
+        for (is_looked_at, in_order) in [(true, 16), (true, 20), (true, 20), (false, 20)] {
+            assert_eq!(ours.sort_if_stale(kernel, 0), is_looked_at);
+            let ordered = waiting.iter().filter(|&&task| is_by_keys(&ours, kernel, task));
+            assert_eq!(ordered.count(), in_order);
         }
     }
 }

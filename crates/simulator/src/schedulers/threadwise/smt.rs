@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Whole cores (`smt.bpf.h`). Idle cores are never lost here as the kernel's are, so nobody looks for lost ones.
 
-use threadwise_policy::{Class, Seat};
+use threadwise_policy::{Class, IDLE_SCAN, Seat};
 
-use super::{IDLE_SCAN, Threadwise};
+use super::Threadwise;
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
 
 impl Threadwise {

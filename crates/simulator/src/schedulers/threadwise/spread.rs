@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Idle CPUs by what they share with those that are busy, where a mode was asked for (`spread.bpf.h`).
 
-use threadwise_policy::{Mode, Spot, founds_home, spill};
+use threadwise_policy::{IDLE_SCAN, Mode, Spot, founds_home, spill};
 
-use super::{IDLE_SCAN, Threadwise};
+use super::Threadwise;
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
 
 /// How many CPUs are busy, in each last-level cache and each package (`struct tally`).
