@@ -564,7 +564,7 @@ pub struct Keys {
     pub nr_waiting: u32,
     /// What serial tasks leave of boosts ([`boost_left`]).
     pub boost_left: u32,
-    /// So many looks put the queue in order yet, each those that are first ([`ROTATION_SORTED`]).
+    /// Looks that have yet to put the queue in order, each those tasks that are first then ([`ROTATION_SORTED`]).
     pub nr_looks: u32,
 }
 
