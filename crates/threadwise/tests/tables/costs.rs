@@ -84,6 +84,12 @@ pub fn over_first(result: &Value, nth: usize, scheduler: &str) -> f64 {
     over(result, scheduler, SWITCHES[nth])
 }
 
+/// The same of the leanest of four schedulers that are neither the kernel's nor ours.
+pub fn leanest(result: &Value, nth: usize) -> f64 {
+    let others = ["bpfland", "cosmos", "rusty", "lavd"].map(|other| over_first(result, nth, other));
+    others.into_iter().fold(f64::INFINITY, f64::min)
+}
+
 /// The same of ours for a wake-up of pipe on 8, 16, 32 and 64 CPUs.
 pub fn over_first_as_cpus_grow() -> [f64; 4] {
     CPUS.map(|cpus| over(&of_cpus(cpus), "threadwise", wake_up(cpus)))

@@ -45,14 +45,19 @@ pub fn all_programs() -> String {
     .concat()
 }
 
+/// Pairs whose phases last for so long on a machine of so many million instructions a second.
+pub fn of_length(mips: u32, phase_ms: u32) -> Value {
+    let units = mips * phase_ms * 5 / 2;
+    kept(
+        "pairs",
+        &format!("--seconds 10 --rounds 2 --mips {mips} --phase-units {units}"),
+    )
+}
+
 /// Pairs whose phases last for 5, 20 and 100 ms on machines of several speeds.
 pub fn lengths() -> String {
     let row = |mips: u32, phase_ms: u32| {
-        let options = format!(
-            "--seconds 10 --rounds 2 --mips {mips} --phase-units {}",
-            mips * phase_ms * 5 / 2
-        );
-        let result = kept("pairs", &options);
+        let result = of_length(mips, phase_ms);
         let gains = means(&result, 1, "over_baseline");
         let [kernel, ours] =
             [0, 1].map(|scheduler| 100.0 * of_all(&means(&result, scheduler, "share_of_bound")));
@@ -81,16 +86,21 @@ pub fn lengths() -> String {
     )
 }
 
+/// All pairs on unequal cores under a kernel that is told of them, ours, and one that is not.
+pub fn beside_told(mips: u32, options: &str) -> Value {
+    kept(
+        "pairs-unequal",
+        &format!(
+            "--seconds 10 --rounds 2 --mips {mips} --phase-units {} {options} --schedulers kernel-told,threadwise,kernel",
+            50 * mips
+        ),
+    )
+}
+
 /// All pairs on unequal cores, with a kernel that is told of them.
 pub fn told() -> String {
     let row = |mips: u32, options: &str| {
-        let result = kept(
-            "pairs-unequal",
-            &format!(
-                "--seconds 10 --rounds 2 --mips {mips} --phase-units {} {options} --schedulers kernel-told,threadwise,kernel",
-                50 * mips
-            ),
-        );
+        let result = beside_told(mips, options);
         let gains = means(&result, 1, "over_baseline");
         assert!(
             of_all(&gains) > 1.045,
@@ -218,20 +228,29 @@ pub fn foresight() -> String {
     .concat()
 }
 
+/// Pairs under Linux 2.6, the kernel's scheduler and ours, whose programs draw the same phases in each round.
+pub fn with_same_phases(experiment: &str, seconds: u32, rounds: u32) -> Value {
+    let runs = format!("--seconds {seconds} --rounds {rounds} --same-phases");
+    kept(experiment, &format!("{runs} --schedulers o1,kernel,threadwise"))
+}
+
+/// How many pairs vary by more than a hundredth under the scheduler before ours, and by how many thousandths under that and ours.
+pub fn where_unsteady(result: &Value, ours: usize) -> Option<(usize, f64, f64)> {
+    let [before, ours] = [ours - 1, ours].map(|scheduler| jitters(result, scheduler));
+    let both = before.into_iter().zip(ours);
+    let (before, ours): (Vec<f64>, Vec<f64>) = both.filter(|&(before, _)| before > 10.0).unzip();
+    (!before.is_empty()).then(|| (before.len(), of_all(&before), of_all(&ours)))
+}
+
 /// The same phases in each run of a pair, in runs of two lengths: jitter, in thousandths, and fairness.
 pub fn same_phases() -> String {
     let row = |machine: &str, experiment: &str, seconds: u32, rounds: u32| {
-        let options =
-            format!("--seconds {seconds} --rounds {rounds} --same-phases --schedulers o1,kernel,threadwise");
-        let result = kept(experiment, &options);
+        let result = with_same_phases(experiment, seconds, rounds);
         let [old, kernel, ours] = [0, 1, 2].map(|scheduler| jitters(&result, scheduler));
         let fairness = [0, 1, 2].map(|scheduler| of_all(&means(&result, scheduler, "fairness")));
-        let both = kernel.iter().zip(&ours);
-        let (unsteady, there): (Vec<f64>, Vec<f64>) = both.filter(|(kernel, _)| **kernel > 10.0).unzip();
-        let of_unsteady = match unsteady.len() {
-            0 => "no pair".into(),
-            nr => {
-                let (before, after) = (of_all(&unsteady), of_all(&there));
+        let of_unsteady = match where_unsteady(&result, 2) {
+            None => "no pair".into(),
+            Some((nr, before, after)) => {
                 format!("{nr} pairs: {before:.1}, {after:.1} ({})", more(after / before))
             }
         };
