@@ -51,6 +51,9 @@ pub enum What {
     OverSequential,
     /// The smallest speedup over the largest (eq. 3), from 0 to 1.
     Fairness,
+    /// How much more the times of the program vary that varies most (eq. 5) than under the first scheduler, in percent, where
+    /// programs draw the same phases in every round.
+    Jitter,
     /// How many more instructions the guest needs than under the first scheduler, in percent.
     Instructions,
     /// What misses of all accesses to last-level caches, in percent, where the lab models them.
@@ -137,7 +140,11 @@ impl Must {
         if !experiment.schedulers.iter().any(|one| one.name == self.scheduler) {
             return Err(("scheduler", format!("{:?} is no scheduler", self.scheduler)));
         }
-        if matches!(self.what, What::Gain | What::Instructions | What::Energy) && self.scheduler == baseline {
+        let is_relative = matches!(
+            self.what,
+            What::Gain | What::Jitter | What::Instructions | What::Energy
+        );
+        if is_relative && self.scheduler == baseline {
             let what = format!("{baseline:?} is the first scheduler, which others are compared with");
             return Err(("scheduler", what));
         }
@@ -152,6 +159,7 @@ impl Must {
         }
         let is_there = |run: &&Vec<String>| match self.what {
             What::Gain | What::Energy => true,
+            What::Jitter => experiment.same_phases,
             What::Misses => experiment.caches.is_some(),
             What::OfBound | What::Fairness => run.len() > 1,
             What::OverSequential => experiment.is_in_two_orders(run),
@@ -199,6 +207,7 @@ impl Must {
         let is_compared = first.scheduler == self.baseline;
         let percent_more = |ratio: f64| 100.0 * (ratio - 1.0);
         let joules = |result: &SchedulerResult| -> f64 { result.joules.iter().map(|of| of.mean).sum() };
+        let jitter = |result: &SchedulerResult| result.jitter.iter().map(|of| of.value).fold(0.0, f64::max);
         match self.what {
             What::Gain => Some(percent_more(
                 ours.over_baseline.as_ref().filter(|_| is_compared)?.ratio,
@@ -206,6 +215,9 @@ impl Must {
             What::OfBound => Some(100.0 * ours.share_of_bound.as_ref()?.mean),
             What::OverSequential => Some(percent_more(ours.over_sequential.as_ref()?.ratio)),
             What::Fairness => Some(ours.fairness.as_ref()?.mean),
+            What::Jitter => Some(jitter(ours) / jitter(first))
+                .filter(|_| is_compared)
+                .map(percent_more),
             What::Instructions => Some(percent_more(
                 ours.instructions_over_baseline
                     .as_ref()
@@ -228,6 +240,7 @@ impl std::fmt::Display for Finding {
             What::OfBound => "share of the fluid bound",
             What::OverSequential => "gain over one after the other",
             What::Fairness => "fairness",
+            What::Jitter => "jitter",
             What::Instructions => "instructions",
             What::Misses => "misses",
             What::Energy => "energy",
@@ -258,7 +271,9 @@ impl std::fmt::Display for Finding {
 impl What {
     fn in_unit(self, value: f64) -> String {
         match self {
-            What::Gain | What::OverSequential | What::Instructions | What::Energy => format!("{value:+.2} %"),
+            What::Gain | What::OverSequential | What::Jitter | What::Instructions | What::Energy => {
+                format!("{value:+.2} %")
+            }
             What::OfBound | What::Misses => format!("{value:.2} %"),
             What::Fairness => format!("{value:.3}"),
         }
@@ -273,6 +288,7 @@ mod tests {
     use crate::evaluate::evaluate;
     use crate::evaluate::tests::{EXPERIMENT, measurement};
     use crate::governor::CacheUse;
+    use crate::run::Sample;
 
     /// Alone ours does as much as the kernel's scheduler, together 45 % more.
     fn found(must: &str) -> Vec<Finding> {
@@ -386,6 +402,36 @@ mod tests {
         }
     }
 
+    /// Under the kernel's scheduler B varies most, in the ratio 1 to 1.2; under ours A does, 1 to 1.05.
+    #[test]
+    fn jitter_is_that_of_the_program_that_varies_most() {
+        let mut measured = measurement();
+        measured.experiment.same_phases = true;
+        let together = |of: &&mut Sample| of.run.len() == 2;
+        for sample in measured.samples.iter_mut().filter(together) {
+            let varied = if sample.scheduler == "ours" {
+                [1.05, 1.0]
+            } else {
+                [1.0, 1.2]
+            };
+            for (performance, by) in sample.performance.iter_mut().zip(varied) {
+                *performance = if sample.round == 0 { 100.0 } else { 100.0 * by };
+            }
+        }
+        // Of the times 1 and 1 / x the deviation over the mean is (x - 1) / (x + 1), but for a factor that both have.
+        let is = 100.0 * ((0.05 / 2.05) / (0.2 / 2.2) - 1.0);
+        for (most, holds) in [(-73.0, true), (-74.0, false)] {
+            let must = format!("scheduler = 'ours'\nwhat = 'jitter'\nat_most = {most:.1}");
+            measured.experiment.musts = vec![toml::from_str(&must).unwrap()];
+            settle(&mut measured.experiment).unwrap();
+            let found = evaluate(measured.clone()).unwrap().findings;
+            assert!(
+                (found[0].is - is).abs() < 1e-6 && found[0].holds == holds,
+                "{found:?}"
+            );
+        }
+    }
+
     #[test]
     fn nobody_is_compared_with_another_than_the_files_first() {
         let must = "scheduler = 'ours'\nwhat = 'gain'\nat_least = -1000.0";
@@ -427,6 +473,8 @@ mod tests {
                 "'ours'\nwhat = 'over-sequential'\nat_least = 1.0",
                 "no such figure",
             ),
+            // Phases that differ from round to round are no jitter of the scheduler's.
+            ("'ours'\nwhat = 'jitter'\nat_most = -80.0", "no such figure"),
             ("'ours'\nwhat = 'gain'", "at_least or at_most"),
             ("'ours'\nwhat = 'gain'\nat_least = nan", "a number"),
             ("'ours'\nwhat = 'gain'\nat_least = 1.0\nat_most = 2.0", "either"),

@@ -136,7 +136,21 @@ pub struct ServeOptions {
 }
 
 /// Boot the experiment's machine and compare its schedulers on its programs.
+///
+/// An experiment is a TOML file such as those in experiments/: a machine, how long and how often programs run, which of them
+/// run together (runs), and
+///
+///   [[scheduler]]   a name and the command that attaches it; the first is what the others are compared with
+///   [[program]]     a name and what runs: synthetic = { ratio, phase_units, threads }, or a command
+///   [[must]]        what the results must show: scheduler, what (gain, of-bound, over-sequential, fairness, jitter,
+///                   instructions, misses or energy), at_least or at_most; in which run, or of all; only in the lab
+///                   or simulated
+///
+/// All schedulers see the same seeds in one boot, and every round turns their order. A sample that the host kept from running
+/// is void and taken again. Each sample is kept at once: --resume goes on with an interrupted run. Exit status: 0, with
+/// --strict 1 if a must does not hold, 2 an error.
 #[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
 pub struct RunOptions {
     #[command(flatten)]
     pub experiment: experiment::Options,
