@@ -87,11 +87,12 @@ static inline u64 tw_stays_until(enum tw_class running, u64 here_ns, u64 now, co
 }
 
 /*
- * Whether a task of this class need not look for a CPU to take: all CPUs were looked at in vain, the first of
- * them to be had at `until` (tw_stays_until()), and no program is parallel, of which a task may have come
- * since. Where clients and servers keep waking each other, each would look at all CPUs.
+ * Whether a task of this class need not look at CPUs to take: they were looked at in vain, the first of them
+ * to be had at `until` (tw_stays_until()), and no program is parallel, of which a task may have come since.
+ * Where clients and servers keep waking each other each would look at all CPUs, and two that share one would
+ * at that each time.
  */
-static inline bool tw_all_stay(enum tw_class waking, u64 until, u32 nr_parallel, u64 now)
+static inline bool tw_stay(enum tw_class waking, u64 until, u32 nr_parallel, u64 now)
 {
 	return waking == TW_CLASS_SERIAL && !nr_parallel && (s64)(until - now) > 0;
 }

@@ -52,7 +52,8 @@ __noinline u32 look_at_victim(s32 cpu, struct task_struct *p __arg_trusted,
 	struct tw_task there;
 	u32 only_here = 0;
 
-	if (!cctx || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !may_take(cctx, cpu, p, task, wakes, now) ||
+	if (!cctx || tw_stay(task->class, cctx->stays_until, nr_parallel, now) ||
+	    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !may_take(cctx, cpu, p, task, wakes, now) ||
 	    !look_at_running(cpu, now, &there, &only_here))
 		return TW_VICTIM_NOT;
 	if (!tw_turns_out(&there, only_here, p->nr_cpus_allowed == 1, tun()) && !preempts(task, &there))
@@ -84,7 +85,7 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool w
 	u32 i, victim, nr = tw_victim_scan(task->class, p->nr_cpus_allowed > 1 && may_move(p) ? nr_cpus : 1);
 	s32 bound;
 
-	if (tw_all_stay(task->class, all_stay_until, nr_parallel, now))
+	if (tw_stay(task->class, all_stay_until, nr_parallel, now))
 		return -1;
 	victim = look_at_victim(prev_cpu, p, task, wakes, now);
 	bound = victim == TW_VICTIM_BOUND ? prev_cpu : -1;

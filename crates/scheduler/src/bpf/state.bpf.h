@@ -172,7 +172,7 @@ bool tasks_wait;
 u64 look_takes_ns;
 u64 cpu_look_takes_ns;
 
-/* Until when no serial task that wakes up takes any CPU (tw_all_stay()). Racy by design: of two CPUs that
+/* Until when no serial task that wakes up takes any CPU (tw_stay()). Racy by design: of two CPUs that
  * write at once either's value holds. */
 u64 all_stay_until;
 

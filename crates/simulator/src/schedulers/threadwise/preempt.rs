@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! CPUs that tasks take from what runs there (`preempt.bpf.h`).
 
-use threadwise_policy::{Class, Group, Task, all_stay, victim_scan};
+use threadwise_policy::{Class, Group, Task, stay, victim_scan};
 
 use super::Threadwise;
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
@@ -15,7 +15,8 @@ impl Threadwise {
         wakes: bool,
         cpu: CpuIndex,
     ) -> Option<bool> {
-        if !kernel.may_run(index, cpu) {
+        let until = self.stays_until[cpu].get();
+        if stay(task.class, until, self.nr_parallel, kernel.now) || !kernel.may_run(index, cpu) {
             return None;
         }
         let Some(running) = kernel.cpus[cpu].running else {
@@ -46,7 +47,7 @@ impl Threadwise {
         task: &Task,
         wakes: bool,
     ) -> Option<CpuIndex> {
-        if all_stay(
+        if stay(
             task.class,
             self.all_stay_until.get(),
             self.nr_parallel,
@@ -72,28 +73,26 @@ impl Threadwise {
         bound
     }
 
-    /// Programs in a parallel phase are counted rightly; and while no CPU is looked at because none can be taken, each runs a
+    /// Programs in a parallel phase are counted rightly; and while a CPU is not looked at because it cannot be taken, it runs a
     /// serial task that just came, or nobody.
     ///
     /// # Errors
     /// How many there are, or which CPU does not.
     pub(super) fn check_stays(&self, kernel: &Kernel) -> Result<(), String> {
         let is_parallel = |group: &&Group| group.nr_ready() > self.tun.serial_threshold;
-        let (nr_parallel, until) = (
-            self.groups.iter().filter(is_parallel).count(),
-            self.all_stay_until.get(),
-        );
+        let nr_parallel = self.groups.iter().filter(is_parallel).count();
         if nr_parallel as u32 != self.nr_parallel {
             let counted = self.nr_parallel;
             return Err(format!(
                 "{nr_parallel} programs are parallel, counted as {counted}"
             ));
         }
-        if !all_stay(Class::Serial, until, self.nr_parallel, kernel.now) {
-            return Ok(());
-        }
         for (cpu, state) in kernel.cpus.iter().enumerate() {
+            let until = self.all_stay_until.get().max(self.stays_until[cpu].get());
             let Some(task) = state.running else { continue };
+            if !stay(Class::Serial, until, self.nr_parallel, kernel.now) {
+                continue;
+            }
             let here_ns = kernel.now - kernel.tasks[task].arrived;
             let class = self.class_of(kernel, task);
             if !matches!(class, Class::Kernel | Class::Serial) || !self.tun.just_came(here_ns) {
@@ -128,12 +127,16 @@ mod tests {
         let mut ours = Threadwise::new(&mut world.kernel, Tunables::default());
         ours.enable(&world.kernel, 0);
         ours.check_stays(&world.kernel).expect("nobody is passed over");
-        ours.all_stay_until.set(world.kernel.now + 1);
-        let wrong = ours.check_stays(&world.kernel).unwrap_err();
-        assert!(
-            wrong.contains("passed over until 10000001 ns, and task 0"),
-            "{wrong}"
-        );
+        let own = world.kernel.tasks[0].cpu;
+        for until in [&ours.all_stay_until, &ours.stays_until[own]] {
+            until.set(world.kernel.now + 1);
+            let wrong = ours.check_stays(&world.kernel).unwrap_err();
+            assert!(
+                wrong.contains("passed over until 10000001 ns, and task 0"),
+                "{wrong}"
+            );
+            until.set(0);
+        }
         ours.nr_parallel = 1;
         let wrong = ours.check_stays(&world.kernel).unwrap_err();
         assert_eq!(wrong, "0 programs are parallel, counted as 1");
