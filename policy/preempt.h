@@ -79,7 +79,8 @@ static inline bool tw_just_came(u64 here_ns, const struct tw_tunables *tun)
  * Until when no serial task that wakes up can take a CPU on which a task of this class came so long ago, nor
  * whatever comes there next, if that is serial too: who comes later just came for longer. So what was found
  * once holds until then, a step later at most. Of another class it is no time to come (0). Of a CPU that runs
- * none of ours, only what comes next counts (TW_CLASS_KERNEL, 0).
+ * none of ours, only what comes next counts (TW_CLASS_KERNEL, 0), or who runs there becomes ours, which is
+ * seen a step later.
  */
 static inline u64 tw_stays_until(enum tw_class running, u64 here_ns, u64 now, const struct tw_tunables *tun)
 {
@@ -87,12 +88,12 @@ static inline u64 tw_stays_until(enum tw_class running, u64 here_ns, u64 now, co
 }
 
 /*
- * Whether a task of this class need not look at CPUs to take: they were looked at in vain, the first of them
- * to be had at `until` (tw_stays_until()), and no program is parallel, of which a task may have come since.
- * Where clients and servers keep waking each other each would look at all CPUs, and two that share one would
- * at that each time.
+ * Whether a task of this class need not look at a CPU to take it, or at any: none is to be had before `until`
+ * (tw_stays_until(), the first of several), unless a program is parallel, of which a task may have come
+ * since. Where clients and servers keep waking each other each would look at all CPUs, and of two that share
+ * one each at that.
  */
-static inline bool tw_stay(enum tw_class waking, u64 until, u32 nr_parallel, u64 now)
+static inline bool tw_passed_over(enum tw_class waking, u64 until, u32 nr_parallel, u64 now)
 {
 	return waking == TW_CLASS_SERIAL && !nr_parallel && (s64)(until - now) > 0;
 }

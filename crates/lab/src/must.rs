@@ -215,7 +215,7 @@ impl Must {
             What::OfBound => Some(100.0 * ours.share_of_bound.as_ref()?.mean),
             What::OverSequential => Some(percent_more(ours.over_sequential.as_ref()?.ratio)),
             What::Fairness => Some(ours.fairness.as_ref()?.mean),
-            What::Jitter => Some(jitter(ours) / jitter(first))
+            What::Jitter => Some(more_jitter(jitter(ours), jitter(first)))
                 .filter(|_| is_compared)
                 .map(percent_more),
             What::Instructions => Some(percent_more(
@@ -230,6 +230,12 @@ impl Must {
                 .map(percent_more),
         }
     }
+}
+
+/// Jitter over another's; of that there may be none, as in simulations, and then a little is ten thousand times as much.
+fn more_jitter(ours: f64, first: f64) -> f64 {
+    let ratio = ours / first;
+    if ratio.is_nan() { 1.0 } else { ratio.min(10_000.0) }
 }
 
 impl std::fmt::Display for Finding {
@@ -430,6 +436,9 @@ mod tests {
                 "{found:?}"
             );
         }
+        // What does not vary at all under the first scheduler does so as much under another, or more.
+        let over_none = [0.0, 0.1].map(|ours| more_jitter(ours, 0.0));
+        assert_eq!(over_none, [1.0, 10_000.0]);
     }
 
     #[test]

@@ -147,7 +147,7 @@ mod ffi {
         pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_just_came(here_ns: u64, tun: &Tunables) -> u32;
         pub safe fn tw_native_stays_until(running: u32, here_ns: u64, now: u64, tun: &Tunables) -> u64;
-        pub safe fn tw_native_stay(waking: u32, until: u64, nr_parallel: u32, now: u64) -> u32;
+        pub safe fn tw_native_passed_over(waking: u32, until: u64, nr_parallel: u32, now: u64) -> u32;
         pub safe fn tw_native_surely_stays(running_at_most: &Task, waking: &Task, tun: &Tunables) -> u32;
         pub safe fn tw_native_turns_out(
             running: &Task,
@@ -851,8 +851,8 @@ pub fn may_preempt(class: Class) -> bool {
 
 /// Whether a task of this class that wakes up need not look at CPUs to take: the first of them is to be had at `until`
 /// ([`Tunables::stays_until`]), and so many programs are parallel.
-pub fn stay(waking: Class, until: u64, nr_parallel: u32, now: u64) -> bool {
-    ffi::tw_native_stay(waking as u32, until, nr_parallel, now) != 0
+pub fn passed_over(waking: Class, until: u64, nr_parallel: u32, now: u64) -> bool {
+    ffi::tw_native_passed_over(waking as u32, until, nr_parallel, now) != 0
 }
 
 /// At how many CPUs a waking task of this class looks for one to take over.

@@ -517,9 +517,9 @@ u64 tw_native_stays_until(u32 running, u64 here_ns, u64 now, const struct tw_tun
 	return tw_stays_until(running, here_ns, now, tun);
 }
 
-u32 tw_native_stay(u32 waking, u64 until, u32 nr_parallel, u64 now)
+u32 tw_native_passed_over(u32 waking, u64 until, u32 nr_parallel, u64 now)
 {
-	return tw_stay(waking, until, nr_parallel, now);
+	return tw_passed_over(waking, until, nr_parallel, now);
 }
 
 u32 tw_native_surely_stays(const struct tw_task *running_at_most, const struct tw_task *waking,

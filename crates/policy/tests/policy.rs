@@ -7,8 +7,9 @@ use proptest::prelude::*;
 use threadwise_policy::{
     BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Choice, Class, Due, Group, Keys, Mode, Origin, Place, Run,
     SPILL_NONE, Seat, Spot, Task, Tunables, Waiting, boost_left, clock_ahead, follows_senior, here_ns,
-    is_counted, is_faster, longer_look, look_takes, loss_of_speed, makes_room, phase_began, phase_ended,
-    serial_ready, serial_ready_ns, spill, stay, vtime_charge, vtime_elsewhere, vtime_most, waits_us, worth,
+    is_counted, is_faster, longer_look, look_takes, loss_of_speed, makes_room, passed_over, phase_began,
+    phase_ended, serial_ready, serial_ready_ns, spill, vtime_charge, vtime_elsewhere, vtime_most, waits_us,
+    worth,
 };
 
 const MS: u64 = 1_000_000;
@@ -1526,13 +1527,13 @@ proptest! {
         let running = Task { here_ns: here_ns(then - arrived), ..task_among(1, Class::Serial, then) };
         let waking = task_among(1, Class::Serial, then.wrapping_sub(owed as u64 * MS));
         let is_taken = tun.preempts(&waking, &running) || tun.turns_out(&running, false, true);
-        let passed_over = stay(Class::Serial, until, 0, then);
-        prop_assert!(!passed_over || !is_taken);
-        prop_assert_eq!(passed_over, here + later < tun.rotate_ns.min(turn));
-        prop_assert!(!stay(Class::Serial, until, parallel + 1, then));
-        prop_assert_eq!(stay(CLASSES[class], until, 0, then), passed_over && CLASSES[class] == Class::Serial);
+        let is = passed_over(Class::Serial, until, 0, then);
+        prop_assert!(!is || !is_taken);
+        prop_assert_eq!(is, here + later < tun.rotate_ns.min(turn));
+        prop_assert!(!passed_over(Class::Serial, until, parallel + 1, then));
+        prop_assert_eq!(passed_over(CLASSES[class], until, 0, then), is && CLASSES[class] == Class::Serial);
         for class in [Class::Senior, Class::Parallel] {
-            prop_assert!(!stay(Class::Serial, tun.stays_until(class, here, now), 0, then));
+            prop_assert!(!passed_over(Class::Serial, tun.stays_until(class, here, now), 0, then));
         }
     }
 

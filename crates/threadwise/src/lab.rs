@@ -111,23 +111,26 @@ pub struct ExecOptions {
     command: Vec<String>,
 }
 
-/// Boot a machine and run one command after the other in it, until the input ends: JSON lines in, JSON lines out.
+/// Boot a machine and run one command after the other in it, until the input ends: JSON lines in,
+/// JSON lines out.
 ///
 /// A line such as
 ///
 ///   {"scheduler": ["scx_threadwise"], "command": ["sh", "-c", "nproc"], "deadline_s": 60}
 ///
-/// attaches the scheduler, runs the command, ends what that left running, stops the scheduler, and is answered by
+/// attaches the scheduler, runs the command, ends what that left running, stops the scheduler, and
+/// is answered by
 ///
 ///   {"status": 0, "stdout": "8\n", "stderr": "", "elapsed_ns": 31000000, "lost": 0, "late": 0.002,
-///    "stood_still_ns": 7000000, "scheduler": {"thrown_out": false, "status": 0, "log": "..."}}
+///    "stood_still_ns": 7000000,
+///    "scheduler": {"thrown_out": false, "status": 0, "log": "..."}}
 ///
-/// where `lost` is the share of the machine's time that the host could not deliver, and `late` what it delivered late:
-/// above 0.01 and 0.02, compare no speeds. For `stood_still_ns` of the host's time the machine's stood still. With
-/// --caches there is "caches": {"accesses": ..., "misses": ..., "stalled": ...} too.
-/// Without "scheduler" it is the kernel's; with "governed": false the CPUs are as fast as the host can. A line that
-/// cannot be carried out is answered by {"error": "..."}; a guest that panics, or does not finish the command within the
-/// deadline, ends all.
+/// where `lost` is the share of the machine's time that the host could not deliver, and `late` what
+/// it delivered late: above 0.01 and 0.02, compare no speeds. For `stood_still_ns` of the host's time
+/// the machine's stood still. With --caches there is "caches": {"accesses": ..., "misses": ...,
+/// "stalled": ...} too. Without "scheduler" it is the kernel's; with "governed": false the CPUs are
+/// as fast as the host can. A line that cannot be carried out is answered by {"error": "..."}; a
+/// guest that panics, or does not finish the command within the deadline, ends all.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct ServeOptions {
@@ -137,18 +140,19 @@ pub struct ServeOptions {
 
 /// Boot the experiment's machine and compare its schedulers on its programs.
 ///
-/// An experiment is a TOML file such as those in experiments/: a machine, how long and how often programs run, which of them
-/// run together (runs), and
+/// An experiment is a TOML file such as those in experiments/: a machine, how long and how often
+/// programs run, which of them run together (runs), and
 ///
-///   [[scheduler]]   a name and the command that attaches it; the first is what the others are compared with
-///   [[program]]     a name and what runs: synthetic = { ratio, phase_units, threads }, or a command
-///   [[must]]        what the results must show: scheduler, what (gain, of-bound, over-sequential, fairness, jitter,
-///                   instructions, misses or energy), at_least or at_most; in which run, or of all; only in the lab
-///                   or simulated
+///   [[scheduler]]  a name and the command that attaches it; the first is what the others are
+///                  compared with
+///   [[program]]    a name and what runs: synthetic = { ratio, phase_units, threads }, or a command
+///   [[must]]       what the results must show: scheduler, what (gain, of-bound, over-sequential,
+///                  fairness, jitter with same_phases, instructions, misses or energy), at_least or
+///                  at_most; in which run, or of all; only in the lab or simulated
 ///
-/// All schedulers see the same seeds in one boot, and every round turns their order. A sample that the host kept from running
-/// is void and taken again. Each sample is kept at once: --resume goes on with an interrupted run. Exit status: 0, with
-/// --strict 1 if a must does not hold, 2 an error.
+/// All schedulers see the same seeds in one boot, and every round turns their order. A sample that
+/// the host kept from running is void and taken again. Each sample is kept at once: --resume goes on
+/// with an interrupted run. Exit status: 0 done, 1 with --strict if a must does not hold, 2 an error.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct RunOptions {

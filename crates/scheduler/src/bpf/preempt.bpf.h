@@ -52,13 +52,22 @@ __noinline u32 look_at_victim(s32 cpu, struct task_struct *p __arg_trusted,
 	struct tw_task there;
 	u32 only_here = 0;
 
-	if (!cctx || tw_stay(task->class, cctx->stays_until, nr_parallel, now) ||
-	    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !may_take(cctx, cpu, p, task, wakes, now) ||
+	if (!cctx || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !may_take(cctx, cpu, p, task, wakes, now) ||
 	    !look_at_running(cpu, now, &there, &only_here))
 		return TW_VICTIM_NOT;
 	if (!tw_turns_out(&there, only_here, p->nr_cpus_allowed == 1, tun()) && !preempts(task, &there))
 		return TW_VICTIM_NOT;
 	return only_here ? TW_VICTIM_BOUND : TW_VICTIM;
+}
+
+/* The same where it is not known already that none there is to be had. */
+static u32 victim_at(s32 cpu, struct task_struct *p, const struct tw_task *task, bool wakes, u64 now)
+{
+	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
+
+	if (!cctx || tw_passed_over(task->class, cctx->stays_until, nr_parallel, now))
+		return TW_VICTIM_NOT;
+	return look_at_victim(cpu, p, task, wakes, now);
 }
 
 /* When the first CPU is to be had again, as they were last looked at, by whomever. */
@@ -85,9 +94,9 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool w
 	u32 i, victim, nr = tw_victim_scan(task->class, p->nr_cpus_allowed > 1 && may_move(p) ? nr_cpus : 1);
 	s32 bound;
 
-	if (tw_stay(task->class, all_stay_until, nr_parallel, now))
+	if (tw_passed_over(task->class, all_stay_until, nr_parallel, now))
 		return -1;
-	victim = look_at_victim(prev_cpu, p, task, wakes, now);
+	victim = victim_at(prev_cpu, p, task, wakes, now);
 	bound = victim == TW_VICTIM_BOUND ? prev_cpu : -1;
 	/* A loop that does not run is still dear. */
 	if (victim == TW_VICTIM || nr == 1)
@@ -95,7 +104,7 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool w
 	bpf_for(i, 1, nr) {
 		s32 cpu = (prev_cpu + i) % nr_cpus;
 
-		victim = look_at_victim(cpu, p, task, wakes, now);
+		victim = victim_at(cpu, p, task, wakes, now);
 		if (victim == TW_VICTIM)
 			return cpu;
 		if (victim && bound < 0)

@@ -138,7 +138,8 @@ struct cpu_ctx {
 	u64 exchange_looked_at;
 	/* When an idle core was last looked for in vain that the kernel may have lost (smt.bpf.h). */
 	u64 no_core_at;
-	/* Until when no serial task that wakes up takes it, as last looked at (tw_stays_until()). */
+	/* Until when no serial task that wakes up takes it while no program is parallel, as last looked at
+	 * (tw_stays_until()). */
 	u64 stays_until;
 	/* For how long serial tasks were ready that were charged here (crowd.bpf.h). */
 	u64 serial_ns;
@@ -172,7 +173,7 @@ bool tasks_wait;
 u64 look_takes_ns;
 u64 cpu_look_takes_ns;
 
-/* Until when no serial task that wakes up takes any CPU (tw_stay()). Racy by design: of two CPUs that
+/* Until when no serial task that wakes up takes any CPU (tw_passed_over()). Racy by design: of two CPUs that
  * write at once either's value holds. */
 u64 all_stay_until;
 

@@ -8,7 +8,7 @@ use threadwise_model::tables::{Equation, Error, Machine, Rational};
 use super::options::rational;
 use crate::Format;
 
-/// Options of `threadwise model equation`.
+/// Compute an equation of thread-essence exactly, 1 to 23.
 #[derive(clap::Args)]
 pub struct Options {
     /// The equation's number, 1 to 23

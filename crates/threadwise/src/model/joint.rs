@@ -10,7 +10,9 @@ use super::options::Cores;
 use super::{POLICIES, lines, name, percent};
 use crate::Format;
 
-/// Options of `threadwise model joint`.
+/// Compute what programs get done together, and how evenly, under policies that share perfectly.
+///
+/// The policies differ in what they know: how fast cores are, who is in a serial phase, how long phases last.
 #[derive(clap::Args)]
 pub struct Options {
     /// What each program does: parallel to serial work, such as 1:1, 4:1, inf:1; or its phases in turn, each as

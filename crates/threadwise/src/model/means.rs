@@ -9,7 +9,7 @@ use super::options::Cores;
 use super::{POLICIES, lines, name, percent};
 use crate::Format;
 
-/// Options of `threadwise model means`.
+/// Compute what each policy gains on the mean over all mixes of so many of the paper's nine programs.
 #[derive(clap::Args)]
 pub struct Options {
     #[command(flatten)]

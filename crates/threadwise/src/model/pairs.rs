@@ -11,7 +11,7 @@ use super::options::Cores;
 use super::{lines, name, percent};
 use crate::Format;
 
-/// Options of `threadwise model pairs`.
+/// Compute one policy over another for each pair of the paper's nine programs (thread-essence, Table 7).
 #[derive(clap::Args)]
 pub struct Options {
     #[command(flatten)]

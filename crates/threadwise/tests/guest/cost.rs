@@ -168,6 +168,14 @@ fn instructions_of_pipe(scheduler: &[&str], wakeups: u64, bound: bool) -> (f64, 
         3 * wakeups / 4..2 * wakeups
     };
     assert!(expected.contains(&hooked), "{scheduler:?}: {hooked} calls");
+    // Who shares a CPU looks at what runs there once in a step, one of seven times at this rate, and passes it over else.
+    if bound && !scheduler.is_empty() {
+        let looks = calls(&profile, "_look_at_victim");
+        assert!(
+            (10..3 * hooked / 4).contains(&looks),
+            "{looks} looks, {hooked} queued"
+        );
+    }
     (profile["instructions"].as_u64().unwrap() as f64, is_lost)
 }
 

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{
-    best_of_others, costs, done_first, jitters, kept, least, mean_gain, means, measured, more, of_all, pairs,
+    best_of_others, costs, jitters, kept, least, mean_gain, means, measured, more, of_all, pairs, ratio_of,
 };
 
 #[derive(Clone, Copy)]
@@ -53,13 +53,45 @@ use Asked::{AtLeast, AtMost};
 use Unit::{Fairness, Milliseconds, More, Share};
 
 /// What is aimed at, where it was measured or simulated, in which unit, what is asked for and what there is.
-type Aim = (&'static str, String, Unit, Asked, f64);
+struct Aim {
+    what: &'static str,
+    place: String,
+    unit: Unit,
+    asked: Asked,
+    value: f64,
+}
 
+/// An aim, of which this result has so much. Its place is the lab or the simulator, and million instructions a second.
+fn aim(what: &'static str, of: &Value, unit: Unit, asked: Asked, value: f64) -> Aim {
+    let measurement = &of["measurement"];
+    let label = measurement["label"].as_str().unwrap();
+    let place = format!("[{label}] {}", measurement["experiment"]["mips"]);
+    Aim {
+        what,
+        place,
+        unit,
+        asked,
+        value,
+    }
+}
+
+/// Pages of results, and the aims that each says more of.
 fn table(pages: &[(&str, Vec<Aim>)]) -> String {
-    let row = |page: &str, (what, place, unit, asked, value): &Aim| {
-        let reached = if asked.is_met_by(*value) { "yes" } else { "**no**" };
-        let (asked, value, name) = (asked.print(*unit), unit.print(*value), page.replace('-', " "));
-        format!("| {what} | {asked} | {value} | {place} | {reached} | [{name}](results/{page}.md) |\n")
+    let row = |page: &str, aim: &Aim| {
+        let reached = if aim.asked.is_met_by(aim.value) {
+            "yes"
+        } else {
+            "**no**"
+        };
+        let (asked, value, name) = (
+            aim.asked.print(aim.unit),
+            aim.unit.print(aim.value),
+            page.replace('-', " "),
+        );
+        format!(
+            "| {} | {asked} | {value} | {} | {reached} | [{name}](results/{page}.md) |\n",
+            aim.what, aim.place
+        )
     };
     let rows = |(page, aims): &(&str, Vec<Aim>)| aims.iter().map(|aim| row(page, aim)).collect::<String>();
     let rows: String = pages.iter().map(rows).collect();
@@ -68,35 +100,29 @@ fn table(pages: &[(&str, Vec<Aim>)]) -> String {
 
 /// What the scheduler was to reach.
 pub fn of_the_scheduler() -> String {
-    let mut equal = shares_of_bound();
-    equal.extend(gains_of_pairs());
-    equal.extend(fairness_and_jitter());
-    let mut costs = instructions();
-    costs.extend(latencies());
+    let equal = [shares_of_bound(), gains_of_pairs(), fairness(), jitter()];
+    let costs = [instructions(), latencies()];
     table(&[
-        ("pairs", equal),
+        ("pairs", equal.into_iter().flatten().collect()),
         ("unequal-cores", one_fast_core()),
         ("openmp", spinning()),
         ("shared-cores", hidden_cores()),
-        ("overhead", costs),
+        ("overhead", costs.into_iter().flatten().collect()),
     ])
 }
 
 /// What the papers printed.
 pub fn of_the_papers() -> String {
     table(&[
-        ("pairs", over_linux_2_6()),
+        ("pairs", table_9()),
         ("unequal-cores", table_7()),
         ("analysis", threes()),
         ("openmp", table_8()),
     ])
 }
 
-/// Where a result comes from: the lab or the simulator, with its rate in million instructions a second.
-fn place(result: &Value) -> String {
-    let measurement = &result["measurement"];
-    let label = measurement["label"].as_str().unwrap();
-    format!("[{label}] {}", measurement["experiment"]["mips"])
+fn lab(name: &str) -> Value {
+    measured(&format!("lab-{name}"))
 }
 
 fn mean(result: &Value, scheduler: usize, key: &str) -> f64 {
@@ -107,107 +133,134 @@ fn gain(result: &Value) -> f64 {
     mean_gain(result, 1)
 }
 
-/// The gain of ours in the run of these programs.
-fn gain_of(result: &Value, programs: &[&str]) -> f64 {
-    let mut runs = result["runs"].as_array().unwrap().iter();
-    let run = runs.find(|run| run["run"] == serde_json::json!(programs));
-    let gain = &run.unwrap()["schedulers"][1]["over_baseline"]["ratio"];
-    gain.as_f64().unwrap()
-}
-
+/// At 1,000 million instructions a second there was no other scheduler than ours.
 fn shares_of_bound() -> Vec<Aim> {
-    let of = |what, result: &Value, scheduler| {
-        let share = mean(result, scheduler, "share_of_bound");
-        (what, place(result), Share, AtLeast(0.98), share)
+    let of = |what, result: &Value, ours| {
+        aim(
+            what,
+            result,
+            Share,
+            AtLeast(0.98),
+            mean(result, ours, "share_of_bound"),
+        )
     };
-    let lab = |what, name: &str, scheduler| of(what, &measured(&format!("lab-pairs-{name}")), scheduler);
-    let simulated = |what, phase_ms| of(what, &pairs::of_length(2_000, phase_ms), 1);
+    let [five, twenty, hundred] = [
+        "of what perfect sharing would do, phases of 5 ms",
+        "of what perfect sharing would do, phases of 20 ms",
+        "of what perfect sharing would do, phases of 100 ms",
+    ];
     vec![
-        lab(
-            "all 45 pairs, phases of 5 ms: of what perfect sharing would do",
-            "5ms-fast",
-            0,
-        ),
-        lab("phases of 20 ms", "20ms-fast", 0),
-        lab("phases of 5 ms", "5ms", 1),
-        lab("phases of 20 ms", "20ms", 1),
-        lab("phases of 100 ms", "100ms", 1),
-        simulated("phases of 5 ms", 5),
-        simulated("phases of 20 ms", 20),
-        simulated("phases of 100 ms", 100),
+        of(five, &lab("pairs-5ms-fast"), 0),
+        of(twenty, &lab("pairs-20ms-fast"), 0),
+        of(five, &lab("pairs-5ms"), 1),
+        of(twenty, &lab("pairs-20ms"), 1),
+        of(hundred, &lab("pairs-100ms"), 1),
+        of(five, &pairs::of_length(2_000, 5), 1),
+        of(twenty, &pairs::of_length(2_000, 20), 1),
+        of(hundred, &pairs::of_length(2_000, 100), 1),
     ]
 }
 
-fn of_least(what: &'static str, result: &Value) -> Aim {
-    let least = least(&means(result, 1, "over_baseline"));
-    (what, place(result), More, AtLeast(0.99), least)
+fn least_gain(what: &'static str, result: &Value) -> Aim {
+    aim(
+        what,
+        result,
+        More,
+        AtLeast(0.99),
+        least(&means(result, 1, "over_baseline")),
+    )
 }
 
 fn gains_of_pairs() -> Vec<Aim> {
     let [five, twenty, hundred, further] =
-        ["5ms", "20ms", "100ms", "more"].map(|of| measured(&format!("lab-pairs-{of}")));
-    let ahead = |what, result: &Value| {
-        (
-            what,
-            place(result),
-            More,
-            AtLeast(best_of_others(result)),
-            gain(result),
-        )
-    };
-    let itself = gain_of(&twenty, &["1:1", "1:1 b"]);
+        ["5ms", "20ms", "100ms", "more"].map(|of| lab(&format!("pairs-{of}")));
+    let of = |what, asked, value| aim(what, &twenty, More, AtLeast(asked), value);
+    let ahead = |what, result: &Value| aim(what, result, More, AtLeast(best_of_others(result)), gain(result));
     vec![
-        (
-            "gain over all pairs, phases of 20 ms",
-            place(&twenty),
-            More,
-            AtLeast(1.02),
-            gain(&twenty),
+        of("gain over the 45 pairs, phases of 20 ms", 1.02, gain(&twenty)),
+        of(
+            "(1:1) beside itself",
+            1.05,
+            ratio_of(&twenty, &["1:1", "1:1 b"], 1),
         ),
-        ("(1:1) beside itself", place(&twenty), More, AtLeast(1.05), itself),
-        of_least("the pair that gains least, phases of 5 ms", &five),
-        of_least("phases of 20 ms", &twenty),
-        of_least("phases of 100 ms", &hundred),
+        least_gain("the pair that gains least, phases of 5 ms", &five),
+        least_gain("the pair that gains least, phases of 20 ms", &twenty),
+        least_gain("the pair that gains least, phases of 100 ms", &hundred),
+        ahead("more than bpfland, cosmos, rusty and lavd, phases of 5 ms", &five),
         ahead(
-            "over all pairs more than bpfland, cosmos, rusty and lavd, phases of 5 ms",
-            &five,
+            "more than bpfland, cosmos, rusty and lavd, phases of 20 ms",
+            &twenty,
         ),
-        ahead("phases of 20 ms", &twenty),
-        ahead("phases of 100 ms", &hundred),
-        ahead("more than beerland, cake, flash, p2dq and pandemonium", &further),
+        ahead(
+            "more than bpfland, cosmos, rusty and lavd, phases of 100 ms",
+            &hundred,
+        ),
+        ahead(
+            "more than beerland, cake, flash, p2dq and pandemonium, phases of 20 ms",
+            &further,
+        ),
     ]
 }
 
-fn fairness_of(what: &'static str, result: &Value) -> Aim {
-    (
+fn fairness_of(what: &'static str, result: &Value, ours: usize) -> Aim {
+    aim(
         what,
-        place(result),
+        result,
         Fairness,
         AtLeast(0.95),
-        mean(result, 1, "fairness"),
+        mean(result, ours, "fairness"),
     )
 }
 
-/// Jitter of the pairs in which it is more than 1 % under the scheduler before ours.
-fn jitter_of(what: &'static str, result: &Value, ours: usize) -> Aim {
-    let (_, before, after) = pairs::where_unsteady(result, ours).unwrap();
-    (what, place(result), More, AtMost(0.2), after / before)
+fn fairness() -> Vec<Aim> {
+    vec![
+        fairness_of(
+            "fairness, phases of 5 ms, runs of a quarter of a second",
+            &lab("pairs-5ms-fast"),
+            0,
+        ),
+        fairness_of(
+            "fairness, phases of 20 ms, runs of half a second",
+            &lab("pairs-20ms-fast"),
+            0,
+        ),
+        fairness_of(
+            "fairness, phases of 5 ms, runs of half a second",
+            &lab("pairs-5ms"),
+            1,
+        ),
+        fairness_of(
+            "fairness, phases of 20 ms, runs of a second",
+            &lab("pairs-20ms"),
+            1,
+        ),
+        fairness_of(
+            "fairness, phases of 20 ms, runs of a second",
+            &lab("pairs-more"),
+            1,
+        ),
+        fairness_of("fairness, phases of 100 ms, runs of 2 s", &lab("pairs-100ms"), 1),
+        fairness_of(
+            "fairness, phases of 20 ms, runs of 10 s",
+            &kept("pairs", "--seconds 10 --rounds 4"),
+            1,
+        ),
+    ]
 }
 
-fn fairness_and_jitter() -> Vec<Aim> {
-    let lab = |name: &str| measured(&format!("lab-{name}"));
+/// Jitter of the pairs in which it is more than 1 % under the scheduler before ours: what is left in each, on the mean.
+fn jitter_of(what: &'static str, result: &Value, ours: usize) -> Aim {
+    let unsteady = pairs::unsteady(result, ours);
+    let left: Vec<f64> = unsteady.iter().map(|(before, after)| after / before).collect();
+    aim(what, result, More, AtMost(0.2), of_all(&left))
+}
+
+fn jitter() -> Vec<Aim> {
+    let simulated = pairs::with_same_phases("pairs", 4, 10);
     vec![
-        fairness_of("fairness of all pairs, runs of half a second", &lab("pairs-5ms")),
-        fairness_of("runs of a second", &lab("pairs-20ms")),
-        fairness_of("runs of 2 s, phases of 100 ms", &lab("pairs-100ms")),
-        fairness_of("runs of 10 s", &kept("pairs", "--seconds 10 --rounds 4")),
+        jitter_of("jitter where it is over 1 %, ten runs of 4 s", &simulated, 2),
         jitter_of(
-            "jitter where it is over 1 %, ten runs of 4 s",
-            &pairs::with_same_phases("pairs", 4, 10),
-            2,
-        ),
-        jitter_of(
-            "jitter of one of two pairs, ten runs of 4 s",
+            "jitter of the one of two pairs over 1 %, ten runs of 4 s",
             &lab("same-phases"),
             1,
         ),
@@ -215,39 +268,43 @@ fn fairness_and_jitter() -> Vec<Aim> {
 }
 
 fn one_fast_core() -> Vec<Aim> {
-    let [alone, fast, slow, long] = [
-        "unequal-cores",
-        "pairs-unequal-fast",
-        "pairs-unequal",
-        "pairs-unequal-4s",
-    ]
-    .map(|of| measured(&format!("lab-{of}")));
-    let of_all = |what, result: &Value, asked| (what, place(result), More, AtLeast(asked), gain(result));
+    let [fast, slow, long] = ["-fast", "", "-4s"].map(|of| lab(&format!("pairs-unequal{of}")));
+    let alone = lab("unequal-cores");
+    let of_pairs = |what, result: &Value| aim(what, result, More, AtLeast(1.1), gain(result));
+    let of_told = |mips| {
+        let result = pairs::beside_told(mips, "");
+        aim(
+            "gain over a kernel that is told of that core",
+            &result,
+            More,
+            AtLeast(1.045),
+            gain(&result),
+        )
+    };
     vec![
-        (
+        aim(
             "one core twice as fast: a serial program alone",
-            place(&alone),
+            &alone,
             More,
             AtLeast(1.9),
-            gain_of(&alone, &["1:inf"]),
+            ratio_of(&alone, &["1:inf"], 1),
         ),
-        of_all("gain over all pairs", &fast, 1.1),
-        of_all("gain over all pairs", &slow, 1.1),
-        of_least("the pair that gains least", &fast),
-        of_least("the pair that gains least", &slow),
-        of_least("the pair that gains least, runs of 4 s", &long),
-        of_all(
-            "over a kernel that is told of it",
-            &pairs::beside_told(80, ""),
-            1.045,
+        of_pairs("gain over the 45 pairs, runs of half a second", &fast),
+        of_pairs("gain over the 45 pairs, runs of a second", &slow),
+        of_pairs("gain over the 45 pairs, runs of 4 s", &long),
+        least_gain("the pair that gains least, runs of half a second", &fast),
+        least_gain("the pair that gains least, runs of a second", &slow),
+        least_gain("the pair that gains least, runs of 4 s", &long),
+        of_told(80),
+        of_told(2_000),
+        fairness_of("fairness, runs of half a second", &fast, 1),
+        fairness_of("fairness, runs of a second", &slow, 1),
+        fairness_of("fairness, runs of 4 s", &long, 1),
+        fairness_of(
+            "fairness, runs of 10 s",
+            &kept("pairs-unequal", "--seconds 10 --rounds 4"),
+            1,
         ),
-        of_all(
-            "over a kernel that is told of it",
-            &pairs::beside_told(2_000, ""),
-            1.045,
-        ),
-        fairness_of("fairness of all pairs, runs of 4 s", &long),
-        fairness_of("runs of 10 s", &kept("pairs-unequal", "--seconds 10 --rounds 4")),
         jitter_of(
             "jitter where it is over 1 %, ten runs of 4 s",
             &pairs::with_same_phases("pairs-unequal", 4, 10),
@@ -255,32 +312,31 @@ fn one_fast_core() -> Vec<Aim> {
         ),
         jitter_of(
             "jitter of four pairs, ten runs of 8 s",
-            &measured("lab-same-phases-unequal-8s"),
+            &lab("same-phases-unequal-8s"),
             1,
         ),
     ]
 }
 
 fn spinning() -> Vec<Aim> {
-    let result = measured("lab-openmp-active");
-    let gain = gain_of(&result, &["A active", "B active"]);
-    let done = |run: usize| {
-        result["runs"][run]["schedulers"][1]["total"]["mean"]
+    let result = lab("openmp-active");
+    let done = |run: usize, scheduler: usize| {
+        result["runs"][run]["schedulers"][scheduler]["total"]["mean"]
             .as_f64()
             .unwrap()
     };
-    let sequential = done(1) / done_first(&result["runs"][0]);
+    let sequential = done(1, 1) / done(0, 0);
     vec![
-        (
-            "two programs that spin at barriers",
-            place(&result),
+        aim(
+            "two OpenMP programs that spin at barriers",
+            &result,
             More,
             AtLeast(1.5),
-            gain,
+            ratio_of(&result, &["A active", "B active"], 1),
         ),
-        (
-            "the same, of one after the other",
-            place(&result),
+        aim(
+            "the same: of what they do one after the other",
+            &result,
             Share,
             AtLeast(0.9),
             sequential,
@@ -289,108 +345,95 @@ fn spinning() -> Vec<Aim> {
 }
 
 fn hidden_cores() -> Vec<Aim> {
-    let of = |what, name: &str, threads| {
-        let result = measured(&format!("lab-{name}"));
-        (
-            what,
-            place(&result),
-            More,
-            AtLeast(1.14),
-            gain_of(&result, &[threads]),
-        )
+    let of = |what, result: &Value, threads| {
+        aim(what, result, More, AtLeast(1.14), ratio_of(result, &[threads], 1))
     };
     vec![
         of(
-            "cores that the kernel takes for two each: two threads on two of them",
-            "two-threads-hidden",
+            "two threads on two cores that the kernel takes for two each",
+            &lab("two-threads-hidden"),
             "2 threads",
         ),
-        of("two threads on four of them", "hidden-smt-two", "2 threads"),
-        of("four threads on four of them", "hidden-smt", "4 threads"),
+        of(
+            "two threads on four such cores",
+            &lab("hidden-smt-two"),
+            "2 threads",
+        ),
+        of("four threads on four such cores", &lab("hidden-smt"), "4 threads"),
     ]
 }
 
 fn instructions() -> Vec<Aim> {
-    let [slow, fast] = ["switches", "switches-fast"].map(|of| measured(&format!("lab-{of}")));
+    let [slow, fast, many_cpus] = ["switches", "switches-fast", "growth-64-cpus"].map(lab);
     let ours = |result: &Value, nth| costs::over_first(result, nth, "threadwise");
-    let of = |what, nth| (what, place(&slow), More, AtMost(1.1), ours(&slow, nth));
+    let of = |what, nth| aim(what, &slow, More, AtMost(1.1), ours(&slow, nth));
     let lean = |what, result: &Value, nth| {
-        (
+        aim(
             what,
-            place(result),
+            result,
             More,
             AtMost(costs::leanest(result, nth)),
             ours(result, nth),
         )
     };
-    let grown = costs::over_first_as_cpus_grow();
+    let [.., grown] = costs::over_first_as_cpus_grow();
     vec![
         of("instructions of a wake-up onto an idle CPU", 0),
-        lean("no more than under the leanest other", &slow, 0),
-        (
-            "on 64 CPUs",
-            place(&measured("lab-growth-64-cpus")),
-            More,
-            AtMost(1.1),
-            grown[3],
-        ),
+        lean("of a wake-up: no more than under the leanest other", &slow, 0),
+        aim("of a wake-up on 64 CPUs", &many_cpus, More, AtMost(1.1), grown),
         of("of a switch between two tasks of one CPU", 1),
-        lean("no more than under the leanest other", &slow, 1),
+        lean("of a switch: no more than under the leanest other", &slow, 1),
         of("of a message among 40 threads", 2),
-        lean("no more than under the leanest other", &slow, 2),
-        lean("no more than under the leanest other", &fast, 2),
+        lean("of a message: no more than under the leanest other", &slow, 2),
+        lean("of a message: no more than under the leanest other", &fast, 2),
     ]
 }
 
 /// Of an interactive program, beside eight that never sleep.
 fn latencies() -> Vec<Aim> {
-    let result = measured("lab-interactive");
+    let result = lab("interactive");
     let of = |what, run: &str| {
         let mut runs = result["runs"].as_array().unwrap().iter();
         let schedulers = &runs.find(|of| of["run"][0] == run).unwrap()["schedulers"];
         let [kernel, ours] = [0, 1].map(|nth| 1000.0 / schedulers[nth]["total"]["mean"].as_f64().unwrap());
-        (what, place(&result), Milliseconds, AtMost(kernel), ours)
+        aim(what, &result, Milliseconds, AtMost(kernel), ours)
     };
     vec![
         of(
             "99 of 100 wake-ups beside eight serial programs come within",
             "serial",
         ),
-        of("beside eight parallel ones", "parallel"),
+        of(
+            "99 of 100 wake-ups beside eight parallel programs come within",
+            "parallel",
+        ),
     ]
 }
 
 /// Runs of a minute, as in thread-essence, section IV; its baseline was Linux 2.6.
-fn over_linux_2_6() -> Vec<Aim> {
-    let equal = pairs::with_same_phases("pairs", 60, 5);
-    let fairness = |before| mean(&equal, 2, "fairness") / mean(&equal, before, "fairness");
-    let jitter = |before| of_all(&jitters(&equal, 2)) / of_all(&jitters(&equal, before));
+fn table_9() -> Vec<Aim> {
+    let result = pairs::with_same_phases("pairs", 60, 5);
+    let fairness = |before| mean(&result, 2, "fairness") / mean(&result, before, "fairness");
+    let jitter = |before| of_all(&jitters(&result, 2)) / of_all(&jitters(&result, before));
+    let of = |what, asked, value| aim(what, &result, More, asked, value);
     vec![
-        (
+        of(
             "fairness on equal cores over Linux 2.6 (Table 9)",
-            place(&equal),
-            More,
             AtLeast(1.195),
             fairness(0),
         ),
-        (
-            "over the kernel's scheduler of today",
-            place(&equal),
-            More,
+        of(
+            "fairness on equal cores over the kernel's scheduler of today",
             AtLeast(1.195),
             fairness(1),
         ),
-        (
+        of(
             "jitter on equal cores over Linux 2.6 (Table 9)",
-            place(&equal),
-            More,
             AtMost(0.4),
             jitter(0),
         ),
-        (
-            "over the kernel's scheduler of today",
-            place(&equal),
-            More,
+        of(
+            "jitter on equal cores over the kernel's scheduler of today",
             AtMost(0.4),
             jitter(1),
         ),
@@ -398,41 +441,45 @@ fn over_linux_2_6() -> Vec<Aim> {
 }
 
 fn table_7() -> Vec<Aim> {
-    let [fast, slow] = ["unequal-fast", "unequal"].map(|of| measured(&format!("lab-pairs-{of}")));
     let greatest = |result: &Value| means(result, 1, "over_baseline").into_iter().fold(0.0, f64::max);
-    vec![
-        (
-            "gain over all pairs, one core twice as fast (Table 7)",
-            place(&fast),
-            More,
-            AtLeast(1.045),
-            gain(&fast),
-        ),
-        ("the same", place(&slow), More, AtLeast(1.045), gain(&slow)),
-        (
-            "the pair that gains most",
-            place(&fast),
-            More,
-            AtLeast(1.18),
-            greatest(&fast),
-        ),
-        ("the same", place(&slow), More, AtLeast(1.18), greatest(&slow)),
-    ]
+    let of = |result: &Value| {
+        [
+            aim(
+                "gain over the 45 pairs, one core twice as fast (Table 7)",
+                result,
+                More,
+                AtLeast(1.045),
+                gain(result),
+            ),
+            aim(
+                "the pair that gains most",
+                result,
+                More,
+                AtLeast(1.18),
+                greatest(result),
+            ),
+        ]
+    };
+    ["pairs-unequal-fast", "pairs-unequal"]
+        .map(lab)
+        .iter()
+        .flat_map(of)
+        .collect()
 }
 
 fn threes() -> Vec<Aim> {
-    let [equal, unequal] = ["equal", "unequal"].map(|of| measured(&format!("lab-triples-{of}")));
+    let [equal, unequal] = ["triples-equal", "triples-unequal"].map(lab);
     vec![
-        (
+        aim(
             "gain over every fifth of all threes of programs",
-            place(&equal),
+            &equal,
             More,
             AtLeast(1.01),
             gain(&equal),
         ),
-        (
+        aim(
             "the same, one core twice as fast",
-            place(&unequal),
+            &unequal,
             More,
             AtLeast(1.0187),
             gain(&unequal),
@@ -441,22 +488,30 @@ fn threes() -> Vec<Aim> {
 }
 
 fn table_8() -> Vec<Aim> {
-    let real = measured("lab-table-8");
-    let concurrent = mean(&real, 0, "over_sequential");
+    let real = lab("table-8");
+    let [under_kernel, gains] =
+        [(0, "over_sequential"), (1, "over_baseline")].map(|(of, key)| means(&real, of, key));
+    let together: Vec<f64> = gains
+        .iter()
+        .zip(&under_kernel)
+        .map(|(gain, over)| gain * over)
+        .collect();
+    let of = |what, asked, values: &[f64]| aim(what, &real, More, AtLeast(asked), of_all(values));
     vec![
-        (
+        of(
             "gain over 45 pairs of OpenMP programs, one core twice as fast (Table 8)",
-            place(&real),
-            More,
-            AtLeast(1.035),
-            gain(&real),
+            1.035,
+            &gains,
         ),
-        (
-            "the same beside each other, over one after the other under the kernel's scheduler",
-            place(&real),
-            More,
-            AtLeast(1.36),
-            concurrent,
+        of(
+            "beside each other over one after the other, both under the kernel's scheduler",
+            1.36,
+            &under_kernel,
+        ),
+        of(
+            "beside each other under threadwise over one after the other under the kernel's",
+            1.38,
+            &together,
         ),
     ]
 }

@@ -119,6 +119,14 @@ fn best_of_others(result: &Value) -> f64 {
     gains.fold(f64::NEG_INFINITY, f64::max)
 }
 
+/// What a scheduler of that number does over the first in the run of these programs.
+fn ratio_of(result: &Value, programs: &[&str], scheduler: usize) -> f64 {
+    let mut runs = result["runs"].as_array().unwrap().iter();
+    let run = runs.find(|run| run["run"] == serde_json::json!(programs));
+    let over = &run.unwrap()["schedulers"][scheduler]["over_baseline"];
+    over["ratio"].as_f64().unwrap()
+}
+
 fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }

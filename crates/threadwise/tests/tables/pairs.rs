@@ -234,12 +234,11 @@ pub fn with_same_phases(experiment: &str, seconds: u32, rounds: u32) -> Value {
     kept(experiment, &format!("{runs} --schedulers o1,kernel,threadwise"))
 }
 
-/// How many pairs vary by more than a hundredth under the scheduler before ours, and by how many thousandths under that and ours.
-pub fn where_unsteady(result: &Value, ours: usize) -> Option<(usize, f64, f64)> {
+/// Of the pairs that vary by more than a hundredth under the scheduler before ours: by how many thousandths under that and ours.
+pub fn unsteady(result: &Value, ours: usize) -> Vec<(f64, f64)> {
     let [before, ours] = [ours - 1, ours].map(|scheduler| jitters(result, scheduler));
     let both = before.into_iter().zip(ours);
-    let (before, ours): (Vec<f64>, Vec<f64>) = both.filter(|&(before, _)| before > 10.0).unzip();
-    (!before.is_empty()).then(|| (before.len(), of_all(&before), of_all(&ours)))
+    both.filter(|&(before, _)| before > 10.0).collect()
 }
 
 /// The same phases in each run of a pair, in runs of two lengths: jitter, in thousandths, and fairness.
@@ -248,9 +247,11 @@ pub fn same_phases() -> String {
         let result = with_same_phases(experiment, seconds, rounds);
         let [old, kernel, ours] = [0, 1, 2].map(|scheduler| jitters(&result, scheduler));
         let fairness = [0, 1, 2].map(|scheduler| of_all(&means(&result, scheduler, "fairness")));
-        let of_unsteady = match where_unsteady(&result, 2) {
-            None => "no pair".into(),
-            Some((nr, before, after)) => {
+        let (before, after): (Vec<f64>, Vec<f64>) = unsteady(&result, 2).into_iter().unzip();
+        let of_unsteady = match before.len() {
+            0 => "no pair".into(),
+            nr => {
+                let (before, after) = (of_all(&before), of_all(&after));
                 format!("{nr} pairs: {before:.1}, {after:.1} ({})", more(after / before))
             }
         };

@@ -3,20 +3,11 @@
 
 use serde_json::Value;
 
-use super::{REPOSITORY, best_of_others, least, mean_gain, means, measured, more, of_all};
+use super::{REPOSITORY, best_of_others, least, mean_gain, means, measured, more, of_all, pairs, ratio_of};
 
 /// A ratio as what it is more than one, without its sign of percent.
 fn plain(ratio: f64) -> String {
     more(ratio).replace(" %", "")
-}
-
-/// The gain of a scheduler in a run of this first program.
-fn gain(result: &Value, program: &str, scheduler: usize) -> f64 {
-    let mut runs = result["runs"].as_array().unwrap().iter();
-    let run = runs.find(|run| run["run"][0] == program).unwrap();
-    run["schedulers"][scheduler]["over_baseline"]["ratio"]
-        .as_f64()
-        .unwrap()
 }
 
 #[test]
@@ -30,7 +21,8 @@ fn the_summary_says_what_kept_runs_say() {
     let of_equal_peers: Vec<f64> = (2..6).map(|other| mean_gain(&equal_peers, other)).collect();
     let packages = measured("lab-packages");
     let apart = |packages: &Value| {
-        ["hungry", "medium", "modest", "no locality"].map(|program| plain(gain(packages, program, 1)))
+        ["hungry", "medium", "modest", "no locality"]
+            .map(|program| plain(ratio_of(packages, &[program, &format!("{program} b")], 1)))
     };
     let [apart, accelerated] = [&packages, &measured("lab-packages-accelerated")].map(apart);
     let nice = measured("lab-nice");
@@ -45,7 +37,15 @@ fn the_summary_says_what_kept_runs_say() {
         [more(gains[0]), plain(least(others)), plain(best)]
     };
     let [[heavy, heavy_least, heavy_best], [like, like_least, like_best]] = [0, 1].map(beside_nice_19);
+    let minute = pairs::with_same_phases("pairs", 60, 5);
+    let [linux, kernel] = [0, 1].map(|of| of_all(&means(&minute, of, "fairness")));
+    let all_there_is = |fairness: f64| 100.0 * (1.0 / fairness - 1.0);
     let said = [
+        format!(
+            "today has {kernel:.3} and the simulated Linux 2.6 {linux:.3}, so that 1, all that there is, would be {:.0} and {:.0} % more",
+            all_there_is(kernel),
+            all_there_is(linux),
+        ),
         format!(
             "beside one of nice 0 {heavy} (four other schedulers {heavy_least} to {heavy_best}), beside its like {like} ({like_least} to {like_best})"
         ),
@@ -83,7 +83,7 @@ fn the_summary_says_what_kept_runs_say() {
             "apart {} and {} % (the paper's programs: 16, 13.2, 5.2 and 1 %), grouped {}",
             apart[..3].join(", "),
             apart[3],
-            more(gain(&packages, "sharing", 2)),
+            more(ratio_of(&packages, &["sharing", "sharing b"], 2)),
         ),
         format!(
             "of their package are idle, apart {} and {} %",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! CPUs that tasks take from what runs there (`preempt.bpf.h`).
 
-use threadwise_policy::{Class, Group, Task, stay, victim_scan};
+use threadwise_policy::{Class, Group, Task, passed_over, victim_scan};
 
 use super::Threadwise;
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
@@ -16,7 +16,7 @@ impl Threadwise {
         cpu: CpuIndex,
     ) -> Option<bool> {
         let until = self.stays_until[cpu].get();
-        if stay(task.class, until, self.nr_parallel, kernel.now) || !kernel.may_run(index, cpu) {
+        if passed_over(task.class, until, self.nr_parallel, kernel.now) || !kernel.may_run(index, cpu) {
             return None;
         }
         let Some(running) = kernel.cpus[cpu].running else {
@@ -47,7 +47,7 @@ impl Threadwise {
         task: &Task,
         wakes: bool,
     ) -> Option<CpuIndex> {
-        if stay(
+        if passed_over(
             task.class,
             self.all_stay_until.get(),
             self.nr_parallel,
@@ -90,7 +90,7 @@ impl Threadwise {
         for (cpu, state) in kernel.cpus.iter().enumerate() {
             let until = self.all_stay_until.get().max(self.stays_until[cpu].get());
             let Some(task) = state.running else { continue };
-            if !stay(Class::Serial, until, self.nr_parallel, kernel.now) {
+            if !passed_over(Class::Serial, until, self.nr_parallel, kernel.now) {
                 continue;
             }
             let here_ns = kernel.now - kernel.tasks[task].arrived;
@@ -140,5 +140,34 @@ mod tests {
         ours.nr_parallel = 1;
         let wrong = ours.check_stays(&world.kernel).unwrap_err();
         assert_eq!(wrong, "0 programs are parallel, counted as 1");
+    }
+
+    /// A task that has been there for a turn makes way for one that is owed much, unless the CPU is said to stay.
+    #[test]
+    fn a_cpu_that_stays_is_not_looked_at() {
+        let machine = Machine::load("core:1").expect("a machine");
+        let mut world = Known::RoundRobin.world(&machine, Costs::FREE, Tunables::default());
+        for (seed, start) in [(1, 100), (2, 200)] {
+            let ratio = "1:inf".parse().expect("a ratio");
+            let program = Synthetic::new(ratio, 1_000_000_000, 1_000_000_000, 1, Wait::Passive, seed);
+            world.start(Box::new(program), start, None);
+        }
+        world.run_until(10_000_000).expect("it runs");
+        let mut ours = Threadwise::new(&mut world.kernel, Tunables::default());
+        for task in 0..2 {
+            ours.enable(&world.kernel, task);
+        }
+        let running = world.kernel.cpus[0].running.expect("one runs");
+        let waking = 1 - running;
+        world.kernel.tasks[running].arrived = 0;
+        let there = ours.look_at(&world.kernel, running, 0, false);
+        let owed = Task {
+            vtime: there.vtime.wrapping_sub(100_000_000),
+            ..ours.look_at(&world.kernel, waking, 0, true)
+        };
+        let taken = |ours: &Threadwise| ours.find_victim(&world.kernel, waking, &owed, true);
+        assert_eq!(taken(&ours), Some(0));
+        ours.stays_until[0].set(world.kernel.now + 1);
+        assert_eq!(taken(&ours), None);
     }
 }
