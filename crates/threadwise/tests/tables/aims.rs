@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{
     best_of_others, costs, jitters, kept, least, mean_gain, means, measured, more, of_all, pairs, ratio_of,
+    together,
 };
 
 #[derive(Clone, Copy)]
@@ -54,7 +55,7 @@ use Unit::{Fairness, Milliseconds, More, Share};
 
 /// What is aimed at, where it was measured or simulated, in which unit, what is asked for and what there is.
 struct Aim {
-    what: &'static str,
+    what: String,
     place: String,
     unit: Unit,
     asked: Asked,
@@ -62,12 +63,12 @@ struct Aim {
 }
 
 /// An aim, of which this result has so much. Its place is the lab or the simulator, and million instructions a second.
-fn aim(what: &'static str, of: &Value, unit: Unit, asked: Asked, value: f64) -> Aim {
+fn aim(what: impl Into<String>, of: &Value, unit: Unit, asked: Asked, value: f64) -> Aim {
     let measurement = &of["measurement"];
     let label = measurement["label"].as_str().unwrap();
     let place = format!("[{label}] {}", measurement["experiment"]["mips"]);
     Aim {
-        what,
+        what: what.into(),
         place,
         unit,
         asked,
@@ -133,9 +134,28 @@ fn gain(result: &Value) -> f64 {
     mean_gain(result, 1)
 }
 
+/// How long phases are on the mean, and runs; 3,000 units take 20 ms at 60 million instructions a second.
+fn phases(of: &Value) -> String {
+    let experiment = &of["measurement"]["experiment"];
+    let [units, mips] = [
+        &experiment["program"][0]["synthetic"]["phase_units"],
+        &experiment["mips"],
+    ]
+    .map(|of| of.as_f64().unwrap());
+    format!("phases of {:.0} ms, {}", 0.4 * units / mips, runs(of))
+}
+
+fn runs(of: &Value) -> String {
+    format!(
+        "runs of {} s",
+        of["measurement"]["experiment"]["seconds"].as_f64().unwrap()
+    )
+}
+
 /// At 1,000 million instructions a second there was no other scheduler than ours.
 fn shares_of_bound() -> Vec<Aim> {
-    let of = |what, result: &Value, ours| {
+    let of = |result: &Value, ours| {
+        let what = format!("of what perfect sharing would do, {}", phases(result));
         aim(
             what,
             result,
@@ -144,24 +164,14 @@ fn shares_of_bound() -> Vec<Aim> {
             mean(result, ours, "share_of_bound"),
         )
     };
-    let [five, twenty, hundred] = [
-        "of what perfect sharing would do, phases of 5 ms",
-        "of what perfect sharing would do, phases of 20 ms",
-        "of what perfect sharing would do, phases of 100 ms",
-    ];
-    vec![
-        of(five, &lab("pairs-5ms-fast"), 0),
-        of(twenty, &lab("pairs-20ms-fast"), 0),
-        of(five, &lab("pairs-5ms"), 1),
-        of(twenty, &lab("pairs-20ms"), 1),
-        of(hundred, &lab("pairs-100ms"), 1),
-        of(five, &pairs::of_length(2_000, 5), 1),
-        of(twenty, &pairs::of_length(2_000, 20), 1),
-        of(hundred, &pairs::of_length(2_000, 100), 1),
-    ]
+    let alone = ["pairs-5ms-fast", "pairs-20ms-fast"].map(|name| of(&lab(name), 0));
+    let beside = ["pairs-5ms", "pairs-20ms", "pairs-100ms"].map(|name| of(&lab(name), 1));
+    let simulated = [5, 20, 100].map(|phase_ms| of(&pairs::of_length(2_000, phase_ms), 1));
+    alone.into_iter().chain(beside).chain(simulated).collect()
 }
 
-fn least_gain(what: &'static str, result: &Value) -> Aim {
+fn least_gain(result: &Value) -> Aim {
+    let what = format!("the pair that gains least, {}", phases(result));
     aim(
         what,
         result,
@@ -174,35 +184,31 @@ fn least_gain(what: &'static str, result: &Value) -> Aim {
 fn gains_of_pairs() -> Vec<Aim> {
     let [five, twenty, hundred, further] =
         ["5ms", "20ms", "100ms", "more"].map(|of| lab(&format!("pairs-{of}")));
-    let of = |what, asked, value| aim(what, &twenty, More, AtLeast(asked), value);
-    let ahead = |what, result: &Value| aim(what, result, More, AtLeast(best_of_others(result)), gain(result));
-    vec![
-        of("gain over the 45 pairs, phases of 20 ms", 1.02, gain(&twenty)),
-        of(
+    let all = format!("gain over the 45 pairs, {}", phases(&twenty));
+    let ahead = |others: &str, result: &Value| {
+        let what = format!("more than {others}, {}", phases(result));
+        aim(what, result, More, AtLeast(best_of_others(result)), gain(result))
+    };
+    let four = [&five, &twenty, &hundred].map(|result| ahead("bpfland, cosmos, rusty and lavd", result));
+    [
+        aim(all, &twenty, More, AtLeast(1.02), gain(&twenty)),
+        aim(
             "(1:1) beside itself",
-            1.05,
+            &twenty,
+            More,
+            AtLeast(1.05),
             ratio_of(&twenty, &["1:1", "1:1 b"], 1),
         ),
-        least_gain("the pair that gains least, phases of 5 ms", &five),
-        least_gain("the pair that gains least, phases of 20 ms", &twenty),
-        least_gain("the pair that gains least, phases of 100 ms", &hundred),
-        ahead("more than bpfland, cosmos, rusty and lavd, phases of 5 ms", &five),
-        ahead(
-            "more than bpfland, cosmos, rusty and lavd, phases of 20 ms",
-            &twenty,
-        ),
-        ahead(
-            "more than bpfland, cosmos, rusty and lavd, phases of 100 ms",
-            &hundred,
-        ),
-        ahead(
-            "more than beerland, cake, flash, p2dq and pandemonium, phases of 20 ms",
-            &further,
-        ),
     ]
+    .into_iter()
+    .chain([&five, &twenty, &hundred].map(least_gain))
+    .chain(four)
+    .chain([ahead("beerland, cake, flash, p2dq and pandemonium", &further)])
+    .collect()
 }
 
-fn fairness_of(what: &'static str, result: &Value, ours: usize) -> Aim {
+fn fairness_of(result: &Value, ours: usize) -> Aim {
+    let what = format!("fairness, {}", phases(result));
     aim(
         what,
         result,
@@ -213,65 +219,50 @@ fn fairness_of(what: &'static str, result: &Value, ours: usize) -> Aim {
 }
 
 fn fairness() -> Vec<Aim> {
-    vec![
-        fairness_of(
-            "fairness, phases of 5 ms, runs of a quarter of a second",
-            &lab("pairs-5ms-fast"),
-            0,
-        ),
-        fairness_of(
-            "fairness, phases of 20 ms, runs of half a second",
-            &lab("pairs-20ms-fast"),
-            0,
-        ),
-        fairness_of(
-            "fairness, phases of 5 ms, runs of half a second",
-            &lab("pairs-5ms"),
-            1,
-        ),
-        fairness_of(
-            "fairness, phases of 20 ms, runs of a second",
-            &lab("pairs-20ms"),
-            1,
-        ),
-        fairness_of(
-            "fairness, phases of 20 ms, runs of a second",
-            &lab("pairs-more"),
-            1,
-        ),
-        fairness_of("fairness, phases of 100 ms, runs of 2 s", &lab("pairs-100ms"), 1),
-        fairness_of(
-            "fairness, phases of 20 ms, runs of 10 s",
-            &kept("pairs", "--seconds 10 --rounds 4"),
-            1,
-        ),
-    ]
+    let alone = ["pairs-5ms-fast", "pairs-20ms-fast"].map(|name| fairness_of(&lab(name), 0));
+    let beside =
+        ["pairs-5ms", "pairs-20ms", "pairs-more", "pairs-100ms"].map(|name| fairness_of(&lab(name), 1));
+    let simulated = fairness_of(&kept("pairs", "--seconds 10 --rounds 4"), 1);
+    alone.into_iter().chain(beside).chain([simulated]).collect()
 }
 
-/// Jitter of the pairs in which it is more than 1 % under the scheduler before ours: what is left in each, on the mean.
-fn jitter_of(what: &'static str, result: &Value, ours: usize) -> Aim {
-    let unsteady = pairs::unsteady(result, ours);
-    let left: Vec<f64> = unsteady.iter().map(|(before, after)| after / before).collect();
-    aim(what, result, More, AtMost(0.2), of_all(&left))
+/// Jitter of the pairs in which it is more than 1 % under the scheduler before ours: that of all, as in the paper's Table 9, and
+/// what is left in each, on the mean.
+fn jitter_of(result: &Value, ours: usize) -> [Aim; 2] {
+    let (before, after): (Vec<f64>, Vec<f64>) = pairs::unsteady(result, ours).into_iter().unzip();
+    let left: Vec<f64> = before
+        .iter()
+        .zip(&after)
+        .map(|(before, after)| after / before)
+        .collect();
+    let rounds = format!(
+        "{} {}",
+        result["measurement"]["experiment"]["rounds"],
+        runs(result)
+    );
+    let [nr, nr_pairs] = [left.len(), together(result).count()];
+    let what = format!("jitter where it is over 1 % ({nr} of {nr_pairs} pairs), {rounds}");
+    let in_each = format!("jitter of each of these on the mean, {rounds}");
+    [
+        aim(what, result, More, AtMost(0.2), of_all(&after) / of_all(&before)),
+        aim(in_each, result, More, AtMost(0.2), of_all(&left)),
+    ]
 }
 
 fn jitter() -> Vec<Aim> {
     let simulated = pairs::with_same_phases("pairs", 4, 10);
-    vec![
-        jitter_of("jitter where it is over 1 %, ten runs of 4 s", &simulated, 2),
-        jitter_of(
-            "jitter of the one of two pairs over 1 %, ten runs of 4 s",
-            &lab("same-phases"),
-            1,
-        ),
-    ]
+    let of_both = [jitter_of(&simulated, 2), jitter_of(&lab("same-phases"), 1)];
+    of_both.into_iter().flatten().collect()
 }
 
 fn one_fast_core() -> Vec<Aim> {
-    let [fast, slow, long] = ["-fast", "", "-4s"].map(|of| lab(&format!("pairs-unequal{of}")));
     let alone = lab("unequal-cores");
-    let of_pairs = |what, result: &Value| aim(what, result, More, AtLeast(1.1), gain(result));
-    let of_told = |mips| {
+    let of_seconds = ["-fast", "", "-4s", "-8s"].map(|of| lab(&format!("pairs-unequal{of}")));
+    let gain_of = |result: &Value| {
+        let what = format!("gain over the 45 pairs, {}", phases(result));
+        aim(what, result, More, AtLeast(1.1), gain(result))
+    };
+    let over_told = [80, 2_000].map(|mips| {
         let result = pairs::beside_told(mips, "");
         aim(
             "gain over a kernel that is told of that core",
@@ -280,42 +271,28 @@ fn one_fast_core() -> Vec<Aim> {
             AtLeast(1.045),
             gain(&result),
         )
-    };
-    vec![
-        aim(
-            "one core twice as fast: a serial program alone",
-            &alone,
-            More,
-            AtLeast(1.9),
-            ratio_of(&alone, &["1:inf"], 1),
-        ),
-        of_pairs("gain over the 45 pairs, runs of half a second", &fast),
-        of_pairs("gain over the 45 pairs, runs of a second", &slow),
-        of_pairs("gain over the 45 pairs, runs of 4 s", &long),
-        least_gain("the pair that gains least, runs of half a second", &fast),
-        least_gain("the pair that gains least, runs of a second", &slow),
-        least_gain("the pair that gains least, runs of 4 s", &long),
-        of_told(80),
-        of_told(2_000),
-        fairness_of("fairness, runs of half a second", &fast, 1),
-        fairness_of("fairness, runs of a second", &slow, 1),
-        fairness_of("fairness, runs of 4 s", &long, 1),
-        fairness_of(
-            "fairness, runs of 10 s",
-            &kept("pairs-unequal", "--seconds 10 --rounds 4"),
-            1,
-        ),
-        jitter_of(
-            "jitter where it is over 1 %, ten runs of 4 s",
-            &pairs::with_same_phases("pairs-unequal", 4, 10),
-            2,
-        ),
-        jitter_of(
-            "jitter of four pairs, ten runs of 8 s",
-            &lab("same-phases-unequal-8s"),
-            1,
-        ),
-    ]
+    });
+    let serial = ratio_of(&alone, &["1:inf"], 1);
+    [aim(
+        "one core twice as fast: a serial program alone",
+        &alone,
+        More,
+        AtLeast(1.9),
+        serial,
+    )]
+    .into_iter()
+    .chain(of_seconds.iter().map(gain_of))
+    .chain(over_told)
+    .chain(of_seconds.iter().map(least_gain))
+    .chain(of_seconds.iter().map(|result| fairness_of(result, 1)))
+    .chain([fairness_of(&kept("pairs-unequal", "--seconds 10 --rounds 4"), 1)])
+    .chain(jitter_of(&pairs::with_same_phases("pairs-unequal", 4, 10), 2))
+    .chain(
+        ["same-phases-unequal-8s", "steady"]
+            .iter()
+            .flat_map(|name| jitter_of(&lab(name), 1)),
+    )
+    .collect()
 }
 
 fn spinning() -> Vec<Aim> {

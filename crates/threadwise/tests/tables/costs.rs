@@ -26,7 +26,7 @@ fn wake_up(cpus: &'static str) -> Counted {
     (cpus, "pipe 1000", "pipe 4000", 6_000.0)
 }
 
-const TASKS: [Counted; 2] = [
+const TASKS: [Counted; 3] = [
     (
         "a message among 10 threads",
         "10 tasks, 100",
@@ -38,6 +38,12 @@ const TASKS: [Counted; 2] = [
         "400 tasks, 2",
         "400 tasks, 6",
         16_000.0,
+    ),
+    (
+        "a message among 1,000 threads",
+        "1000 tasks, 1",
+        "1000 tasks, 3",
+        20_000.0,
     ),
 ];
 

@@ -278,17 +278,20 @@ pub fn same_phases() -> String {
     .concat()
 }
 
-/// Pairs in the lab whose phases are the same in each run: jitter, in thousandths, of the program that varies more, and fairness.
+/// Pairs in the lab whose phases are the same in each run: jitter, in thousandths, of the program that varies more, and fairness
+/// where programs ran alone too.
 pub fn lab_same_phases(result: &Value) -> String {
     let nr = result["runs"][0]["schedulers"].as_array().unwrap().len();
     let jitters: Vec<Vec<f64>> = (0..nr).map(|scheduler| jitters(result, scheduler)).collect();
     let fairness: Vec<Vec<f64>> = (0..nr)
         .map(|scheduler| means(result, scheduler, "fairness"))
         .collect();
+    let cell = |of: usize, nth: usize| {
+        let fairness = fairness[of].get(nth).map(|fairness| format!(", {fairness:.3}"));
+        format!(" {:.1}{} |", jitters[of][nth], fairness.unwrap_or_default())
+    };
     let row = |(nth, run): (usize, &Value)| {
-        let cells: String = (0..nr)
-            .map(|of| format!(" {:.1}, {:.3} |", jitters[of][nth], fairness[of][nth]))
-            .collect();
+        let cells: String = (0..nr).map(|of| cell(of, nth)).collect();
         format!("| {} |{cells}\n", programs_of(run))
     };
     let rows: String = together(result).enumerate().map(row).collect();
