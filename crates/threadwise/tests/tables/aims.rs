@@ -165,7 +165,7 @@ fn shares_of_bound() -> Vec<Aim> {
         )
     };
     let alone = ["pairs-5ms-fast", "pairs-20ms-fast"].map(|name| of(&lab(name), 0));
-    let beside = ["pairs-5ms", "pairs-20ms", "pairs-100ms"].map(|name| of(&lab(name), 1));
+    let beside = ["pairs-5ms", "pairs-20ms", "pairs-100ms", "pairs-4s"].map(|name| of(&lab(name), 1));
     let simulated = [5, 20, 100].map(|phase_ms| of(&pairs::of_length(2_000, phase_ms), 1));
     alone.into_iter().chain(beside).chain(simulated).collect()
 }
@@ -201,7 +201,7 @@ fn gains_of_pairs() -> Vec<Aim> {
         ),
     ]
     .into_iter()
-    .chain([&five, &twenty, &hundred].map(least_gain))
+    .chain([&five, &twenty, &hundred, &lab("pairs-4s")].map(least_gain))
     .chain(four)
     .chain([ahead("beerland, cake, flash, p2dq and pandemonium", &further)])
     .collect()
@@ -220,8 +220,8 @@ fn fairness_of(result: &Value, ours: usize) -> Aim {
 
 fn fairness() -> Vec<Aim> {
     let alone = ["pairs-5ms-fast", "pairs-20ms-fast"].map(|name| fairness_of(&lab(name), 0));
-    let beside =
-        ["pairs-5ms", "pairs-20ms", "pairs-more", "pairs-100ms"].map(|name| fairness_of(&lab(name), 1));
+    let beside = ["pairs-5ms", "pairs-20ms", "pairs-more", "pairs-100ms", "pairs-4s"]
+        .map(|name| fairness_of(&lab(name), 1));
     let simulated = fairness_of(&kept("pairs", "--seconds 10 --rounds 4"), 1);
     alone.into_iter().chain(beside).chain([simulated]).collect()
 }
