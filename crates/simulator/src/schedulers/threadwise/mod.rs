@@ -819,3 +819,30 @@ impl Scheduler for Threadwise {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use threadwise_machine::Machine;
+    use threadwise_policy::Tunables;
+    use threadwise_workload::synthetic::Wait;
+
+    use super::Threadwise;
+    use crate::scheduler::Scheduler;
+    use crate::schedulers::Known;
+    use crate::{Costs, Synthetic, World};
+
+    /// A machine on which so many programs of one thread have been for 10 ms, under another scheduler, and ours that knows them.
+    pub fn beside_others(machine: &str, ratio: &str, nr_programs: usize) -> (World, Threadwise) {
+        let machine = Machine::load(machine).expect("a machine");
+        let mut world = Known::RoundRobin.world(&machine, Costs::FREE, Tunables::default());
+        for _ in 0..nr_programs {
+            let ratio = ratio.parse().expect("a ratio");
+            let program = Synthetic::new(ratio, 1_000_000_000, 1_000_000_000, 1, Wait::Passive, 1);
+            world.start(Box::new(program), 100, None);
+        }
+        world.run_until(10_000_000).expect("it runs");
+        let mut ours = Threadwise::new(&mut world.kernel, Tunables::default());
+        (0..world.kernel.tasks.len()).for_each(|task| ours.enable(&world.kernel, task));
+        (world, ours)
+    }
+}

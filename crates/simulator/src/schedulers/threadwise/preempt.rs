@@ -107,25 +107,12 @@ impl Threadwise {
 
 #[cfg(test)]
 mod tests {
-    use threadwise_machine::Machine;
-    use threadwise_policy::Tunables;
-    use threadwise_workload::synthetic::Wait;
-
+    use super::super::tests::beside_others;
     use super::*;
-    use crate::scheduler::Scheduler;
-    use crate::schedulers::Known;
-    use crate::{Costs, Synthetic};
 
     #[test]
     fn cpus_that_are_passed_over_and_are_to_be_had_trip() {
-        let machine = Machine::load("core:2").expect("a machine");
-        let mut world = Known::RoundRobin.world(&machine, Costs::FREE, Tunables::default());
-        let ratio = "inf:1".parse().expect("a ratio");
-        let program = Synthetic::new(ratio, 1_000_000_000, 1_000_000_000, 1, Wait::Passive, 1);
-        world.start(Box::new(program), 100, None);
-        world.run_until(10_000_000).expect("it runs");
-        let mut ours = Threadwise::new(&mut world.kernel, Tunables::default());
-        ours.enable(&world.kernel, 0);
+        let (world, mut ours) = beside_others("core:2", "inf:1", 1);
         ours.check_stays(&world.kernel).expect("nobody is passed over");
         let own = world.kernel.tasks[0].cpu;
         for until in [&ours.all_stay_until, &ours.stays_until[own]] {
@@ -145,18 +132,7 @@ mod tests {
     /// A task that has been there for a turn makes way for one that is owed much, unless the CPU is said to stay.
     #[test]
     fn a_cpu_that_stays_is_not_looked_at() {
-        let machine = Machine::load("core:1").expect("a machine");
-        let mut world = Known::RoundRobin.world(&machine, Costs::FREE, Tunables::default());
-        for (seed, start) in [(1, 100), (2, 200)] {
-            let ratio = "1:inf".parse().expect("a ratio");
-            let program = Synthetic::new(ratio, 1_000_000_000, 1_000_000_000, 1, Wait::Passive, seed);
-            world.start(Box::new(program), start, None);
-        }
-        world.run_until(10_000_000).expect("it runs");
-        let mut ours = Threadwise::new(&mut world.kernel, Tunables::default());
-        for task in 0..2 {
-            ours.enable(&world.kernel, task);
-        }
+        let (mut world, ours) = beside_others("core:1", "1:inf", 2);
         let running = world.kernel.cpus[0].running.expect("one runs");
         let waking = 1 - running;
         world.kernel.tasks[running].arrived = 0;

@@ -323,30 +323,17 @@ impl Threadwise {
 
 #[cfg(test)]
 mod tests {
-    use threadwise_machine::Machine;
-    use threadwise_policy::{BOOST_WHOLE, Tunables};
-    use threadwise_workload::synthetic::Wait;
+    use threadwise_policy::BOOST_WHOLE;
 
+    use super::super::tests::beside_others;
     use super::*;
     use crate::kernel::Place;
-    use crate::scheduler::Scheduler;
-    use crate::schedulers::Known;
-    use crate::{Costs, Synthetic};
 
     /// Of 20 that came to an empty queue, each look puts those in order that are first.
     #[test]
     fn keys_made_anew_are_put_in_order_by_several_looks() {
-        let machine = Machine::load("core:1").expect("a machine");
-        let mut world = Known::RoundRobin.world(&machine, Costs::FREE, Tunables::default());
-        for _ in 0..=20 {
-            let ratio = "1:inf".parse().expect("a ratio");
-            let program = Synthetic::new(ratio, 1_000_000_000, 1_000_000_000, 1, Wait::Passive, 1);
-            world.start(Box::new(program), 100, None);
-        }
-        world.run_until(10_000_000).expect("it runs");
+        let (mut world, mut ours) = beside_others("core:1", "1:inf", 21);
         let kernel = &mut world.kernel;
-        let mut ours = Threadwise::new(kernel, Tunables::default());
-        (0..kernel.tasks.len()).for_each(|task| ours.enable(kernel, task));
         ours.marked.add(0);
         let waiting: Vec<TaskIndex> = (0..kernel.tasks.len())
             .filter(|&task| matches!(kernel.tasks[task].place, Place::Queue(_)))
