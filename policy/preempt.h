@@ -14,6 +14,13 @@ static inline bool tw_may_preempt(enum tw_class class)
 	return class != TW_CLASS_PARALLEL;
 }
 
+/* Whether a task of this class runs at once on its CPU, whatever runs there: a kernel thread that is bound to
+ * it, for which tasks of any program may wait. */
+static inline bool tw_runs_at_once(enum tw_class class)
+{
+	return class == TW_CLASS_KERNEL;
+}
+
 /*
  * Whether a task of this class may take the CPU of a running one of that class at all; `nr_own_threads` are
  * those of the program, if both are of one, and 0 if they are not. One that is neither new nor woke up had a
@@ -57,8 +64,6 @@ static inline u32 tw_victim_scan(enum tw_class class, u32 nr_cpus)
 static inline bool tw_preempts(const struct tw_task *waking, const struct tw_task *running,
 			       const struct tw_tunables *tun)
 {
-	if (waking->class == TW_CLASS_KERNEL)
-		return true;
 	if (running->class < waking->class)
 		return false;
 	if (running->class == waking->class)

@@ -108,14 +108,17 @@ static inline u64 tw_step(enum tw_class class, u64 age_ns, u64 look_ns, const st
 }
 
 /*
- * The step of a task that may run on one CPU only, where it is so long for others of its class. Threads of a
- * program rotate in short steps to reach their next barrier together on many CPUs. Those that share the only
- * one that they may use reach it when the last of them does, in whatever order they run, and each step costs
- * a switch: so they have turns like serial tasks.
+ * The step of a running task beside one that waits, where it is so long beside others; `both_bound` says that
+ * neither may run on another CPU. Threads of a program rotate in short steps to reach their next barrier
+ * together on many CPUs. Those that share the only one that they may use reach it when the last of them does,
+ * in whatever order they run, and each step costs a switch: so they have turns like serial tasks.
  */
-static inline u64 tw_step_of_bound(enum tw_class class, u64 step_ns, const struct tw_tunables *tun)
+static inline u32 tw_step_beside(const struct tw_task *running, bool of_one_program, bool both_bound,
+				 const struct tw_tunables *tun)
 {
-	return tw_steps_age(class) && step_ns < tun->serial_turn_ns ? tun->serial_turn_ns : step_ns;
+	bool turns = of_one_program && both_bound && tw_steps_age(running->class);
+
+	return turns && running->step_ns < tun->serial_turn_ns ? tun->serial_turn_ns : running->step_ns;
 }
 
 /* The step between two tasks: the longer one. */

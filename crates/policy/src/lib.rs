@@ -97,7 +97,12 @@ mod ffi {
             others_wait: u32,
             tun: &Tunables,
         ) -> u64;
-        pub safe fn tw_native_step_of_bound(class: u32, step_ns: u64, tun: &Tunables) -> u64;
+        pub safe fn tw_native_step_beside(
+            running: &Task,
+            of_one_program: u32,
+            both_bound: u32,
+            tun: &Tunables,
+        ) -> u32;
         pub safe fn tw_native_is_beside_others(running: &Task, others_wait: u32) -> u32;
         pub safe fn tw_native_weighed_ns(weight: u32, ran_ns: u64) -> u64;
         pub safe fn tw_native_mean_weight(before: u32, ran_ns: u64, weighed_ns: u64, in_ns: u64) -> u32;
@@ -811,9 +816,9 @@ impl Tunables {
         ffi::tw_native_step(class as u32, age_ns, look_ns, self)
     }
 
-    /// The same of a task that may run on one CPU only, where it is so many nanoseconds for others of its class.
-    pub fn step_of_bound(&self, class: Class, step_ns: u64) -> u64 {
-        ffi::tw_native_step_of_bound(class as u32, step_ns, self)
+    /// The step of a running task beside one that waits, in nanoseconds; `both_bound` says that neither may run on another CPU.
+    pub fn step_beside(&self, running: &Task, of_one_program: bool, both_bound: bool) -> u32 {
+        ffi::tw_native_step_beside(running, u32::from(of_one_program), u32::from(both_bound), self)
     }
 
     /// In how many nanoseconds to look again at a running task beside a waiting one that is due in so many.

@@ -332,9 +332,10 @@ u64 tw_native_clock(u64 now, const struct tw_task *running, u32 weight, u64 ligh
 	return tw_clock(now, running, weight, light_ago_ns, others_wait, tun);
 }
 
-u64 tw_native_step_of_bound(u32 class, u64 step_ns, const struct tw_tunables *tun)
+u32 tw_native_step_beside(const struct tw_task *running, u32 of_one_program, u32 both_bound,
+			  const struct tw_tunables *tun)
 {
-	return tw_step_of_bound(class, step_ns, tun);
+	return tw_step_beside(running, of_one_program, both_bound, tun);
 }
 
 u32 tw_native_is_beside_others(const struct tw_task *running, u32 others_wait)

@@ -97,19 +97,18 @@ static u32 own_weight_of(const struct task_struct *p, const struct membership *i
 }
 
 /* A task is charged for ran_ns: for so long and while it waited it was ready. */
-static void count_ready_time(const struct task_struct *p, struct membership *in, u64 ran_ns, u64 waited_ns)
+static void count_ready_time(const struct task_struct *p, struct membership *in, u64 ran_ns, u64 waited_ns,
+			     u64 now)
 {
 	struct cgroup_ctx *cctx = cgroups_matter() ? cgroup_at(in->slot) : NULL;
-	u64 now, since, ready_ns;
+	u64 since = in->charged_at_ns, ready_ns;
 
 	if (!cctx)
 		return;
-	now = scx_bpf_now();
-	since = in->charged_at_ns;
 	in->charged_at_ns = now;
 	if (!since)
 		return;
-	ready_ns = tw_cgroup_ready_ns(ran_ns, waited_ns, now - since);
+	ready_ns = tw_cgroup_ready_ns(ran_ns, waited_ns, since_ns(since, now));
 	__sync_fetch_and_add(&cctx->ready_ns, ready_ns);
 	__sync_fetch_and_add(&cctx->load_ns, ready_ns * p->scx.weight);
 }
@@ -279,6 +278,14 @@ static void fill_slot(u32 slot, u32 parent, u32 weight, bool idle)
 		nr_cgroup_slots = slot + 1;
 }
 
+static void free_slot(struct cgroup_ctx *cctx)
+{
+	if (!cctx)
+		return;
+	cctx->cgroup = (struct tw_cgroup){};
+	__sync_val_compare_and_swap(&cctx->taken, 1, 0);
+}
+
 static s32 add_cgroup(struct cgroup *cgrp, u32 weight, bool idle)
 {
 	u32 parent = ROOT_SLOT, slot = ROOT_SLOT, level = cgrp->level;
@@ -293,7 +300,8 @@ static s32 add_cgroup(struct cgroup *cgrp, u32 weight, bool idle)
 	if (place.own)
 		fill_slot(slot, parent, weight, idle);
 	/* Tasks of one that finds no room even here count as the root's. */
-	bpf_map_update_elem(&cgroup_places, &address, &place, BPF_ANY);
+	if (bpf_map_update_elem(&cgroup_places, &address, &place, BPF_ANY) && slot)
+		free_slot(cgroup_at(slot));
 	return 0;
 }
 
@@ -310,10 +318,7 @@ static void remove_cgroup(const struct cgroup *cgrp)
 	struct cgroup_ctx *cctx = cgroup_ctx_of(cgrp);
 	u64 address = (u64)cgrp;
 
-	if (cctx) {
-		cctx->cgroup = (struct tw_cgroup){};
-		__sync_val_compare_and_swap(&cctx->taken, 1, 0);
-	}
+	free_slot(cctx);
 	bpf_map_delete_elem(&cgroup_places, &address);
 }
 

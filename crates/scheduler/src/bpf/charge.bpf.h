@@ -33,7 +33,7 @@ __noinline bool charge(struct task_struct *p __arg_trusted, struct task_ctx *tct
 	if (ran_ns)
 		tctx->waits_since = now;
 	waited_ns = group ? tell_loss(p, tctx, group, task->class, ran_ns) : 0;
-	count_ready_time(p, &tctx->in, ran_ns, waited_ns);
+	count_ready_time(p, &tctx->in, ran_ns, waited_ns, now);
 	if (cctx && task->class == TW_CLASS_SERIAL)
 		cctx->serial_ns += tw_serial_ready_ns(ran_ns, waited_ns);
 	tctx->charged_ns = p->se.sum_exec_runtime;

@@ -12,6 +12,14 @@
 #ifndef TW_CLOCK_BPF_H
 #define TW_CLOCK_BPF_H
 
+/* How long ago this was, on a CPU that may have its own clock. */
+static u64 since_ns(u64 then_ns, u64 now)
+{
+	s64 ago_ns = (s64)(now - then_ns);
+
+	return ago_ns > 0 ? (u64)ago_ns : 0;
+}
+
 /* By how much scx_bpf_now() is ahead, and when that was read. Of two CPUs that write at once one may be old
  * by as much as they are apart. */
 static s64 clock_ahead_ns;

@@ -9,17 +9,16 @@
  * Ready threads are counted where they are seen anyway: in select_cpu(), and, for those that it is not asked
  * about, when a task is charged. The kernel would call ops.runnable() for each, but that costs every wake-up
  * 140 instructions, which whoever waits for the woken task waits for too. So a few are counted late; the flag
- * says who is, so that each is counted once, and taken off once. It changes under the task's rq lock, or
- * before the task has one.
+ * says who is, so that each is counted once, and taken off once. It changes in one step: while who made a
+ * thread is counted (count_maker()), another CPU may put it back with another affinity.
  */
 static void count_ready(const struct task_struct *p, struct task_ctx *tctx)
 {
 	struct tw_group *group = tctx->ready ? NULL : group_of(p->tgid);
 	u32 nr_ready;
 
-	if (!group)
+	if (!group || __sync_val_compare_and_swap(&tctx->ready, 0, 1))
 		return;
-	tctx->ready = true;
 	if (nr_shares)
 		count_in_share(&tctx->shared, llc_at(scx_bpf_task_cpu(p)));
 	nr_ready = tw_ready_add(group);
@@ -37,9 +36,8 @@ static bool uncount_ready(const struct task_struct *p, struct task_ctx *tctx)
 	u32 nr_ready;
 	bool ended;
 
-	if (!group)
+	if (!group || !__sync_val_compare_and_swap(&tctx->ready, 1, 0))
 		return false;
-	tctx->ready = false;
 	if (nr_shares)
 		uncount_in_share(&tctx->shared);
 	nr_ready = tw_ready_sub(group);

@@ -58,7 +58,7 @@ static void insert_on(struct task_struct *p, s32 cpu, bool taken, u64 enq_flags)
 
 /* Where CPUs differ in speed, sends a task that wakes up to the best of those to choose from, if one is for
  * it. */
-static bool select_place(struct task_struct *p, s32 prev_cpu, s32 *cpu)
+static bool select_place(struct task_struct *p, s32 prev_cpu, s32 *cpu, u64 enq_flags)
 {
 	enum tw_class class = class_of(p);
 	bool taken;
@@ -67,7 +67,7 @@ static bool select_place(struct task_struct *p, s32 prev_cpu, s32 *cpu)
 	if (*cpu < 0)
 		return false;
 	note_boost(p, class, is_fast(*cpu), taken);
-	insert_on(p, *cpu, taken, 0);
+	insert_on(p, *cpu, taken, enq_flags);
 	return true;
 }
 
@@ -117,7 +117,7 @@ s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u
 		count_maker(p);
 	if (held_as(p) >= 0)
 		return prev_cpu;
-	if (nr_faster && select_place(p, prev_cpu, &cpu))
+	if (nr_faster && select_place(p, prev_cpu, &cpu, 0))
 		return cpu;
 	if (queues_all())
 		return prev_cpu;
@@ -183,27 +183,19 @@ static bool runs_here(s32 cpu)
  */
 static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
 {
-	bool taken = false;
 	s32 cpu = -1;
 
 	if (queues_all())
 		return false;
-	if (nr_faster) {
-		enum tw_class class = class_of(p);
-
-		cpu = find_place(p, class, own, false, &taken);
-		if (cpu >= 0)
-			note_boost(p, class, is_fast(cpu), taken);
-	}
-	if (cpu < 0 && has_smt && p->nr_cpus_allowed > 1)
-		cpu = claim_whole_core(p, own);
-	if (cpu < 0 && !runs_here(own) && scx_bpf_test_and_clear_cpu_idle(own))
+	if (nr_faster && select_place(p, own, &cpu, enq_flags))
+		return true;
+	if (p->nr_cpus_allowed > 1)
+		cpu = claim_idle(p, own, 0);
+	else if (!runs_here(own) && scx_bpf_test_and_clear_cpu_idle(own))
 		cpu = own;
-	if (cpu < 0 && p->nr_cpus_allowed > 1)
-		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	if (cpu < 0)
 		return false;
-	insert_on(p, cpu, taken, enq_flags);
+	insert_on(p, cpu, false, enq_flags);
 	return true;
 }
 
@@ -217,14 +209,17 @@ static bool enqueue_better(struct task_struct *p, struct cpu_ctx *cctx, struct t
 {
 	/* What it decided before it slept is stale. */
 	bool comes = comes_to_run(p, enq_flags), taken = tctx->takes;
-	s32 better = comes ? -1 : (s32)tctx->leaves_for - 1;
+	s32 better = comes ? -1 : (s32)tctx->leaves_for - 1, own = scx_bpf_task_cpu(p);
+	bool exchanges = better >= 0 && taken;
 
 	tctx->leaves_for = 0;
 	/* Whoever claims an idle CPU has to go there. */
 	if (better < 0 && (nr_faster || !comes) && may_move(p))
-		better = find_better(p, class, scx_bpf_task_cpu(p), &taken);
+		better = find_better(p, class, own, &taken);
 	if (better < 0 || !bpf_cpumask_test_cpu(better, p->cpus_ptr) || !may_move(p))
 		return false;
+	if (exchanges)
+		offer_own(own, better);
 	count(cctx, TW_STAT_MOVED_UP);
 	note_boost(p, class, is_fast(better), taken);
 	insert_on(p, better, taken, enq_flags);
@@ -260,7 +255,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	tctx->woke = comes || ((enq_flags & SCX_ENQ_REENQ) && (tctx->woke || p->nvcsw != tctx->nr_sleeps));
 	unboosted = charge(p, tctx, comes, now, &task);
 
-	if (task.class == TW_CLASS_KERNEL && fault != TW_FAULT_STALL && fault != TW_FAULT_DEMOTE) {
+	if (tw_runs_at_once(task.class) && fault != TW_FAULT_STALL && fault != TW_FAULT_DEMOTE) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tunables.slice_ns, enq_flags | SCX_ENQ_PREEMPT);
 		return;
 	}
@@ -314,6 +309,7 @@ static __always_inline s32 queue_before(struct task_struct *prev, struct tw_task
 {
 	struct task_struct *mine = is_marked(own) ? __COMPAT_scx_bpf_dsq_peek(own) : NULL;
 	struct task_struct *theirs = other < 0 ? NULL : __COMPAT_scx_bpf_dsq_peek(other);
+	bool first_is_bound = mine && mine->nr_cpus_allowed == 1;
 	u32 first_tgid = mine ? mine->tgid : 0;
 	struct tw_task first = {}, their_first = {};
 	s32 from = own;
@@ -321,7 +317,7 @@ static __always_inline s32 queue_before(struct task_struct *prev, struct tw_task
 	*due_ns = 0;
 	if (theirs && !bpf_cpumask_test_cpu(own, theirs->cpus_ptr))
 		theirs = NULL;
-	if (mine && makes_room(task, prev->nr_cpus_allowed == 1, mine->nr_cpus_allowed == 1))
+	if (mine && makes_room(task, prev->nr_cpus_allowed == 1, first_is_bound))
 		return own;
 	if (mine && !look_at_waiting(mine, task->nr_waiting, now, &first))
 		return -1;
@@ -337,11 +333,12 @@ static __always_inline s32 queue_before(struct task_struct *prev, struct tw_task
 	if (theirs && (!mine || goes_first(&their_first, &first))) {
 		first = their_first;
 		first_tgid = theirs->tgid;
+		first_is_bound = theirs->nr_cpus_allowed == 1;
 		from = other;
 	}
 	if (mine || theirs) {
-		if (first_tgid == prev->tgid && prev->nr_cpus_allowed == 1)
-			task->step_ns = tw_step_of_bound(task->class, task->step_ns, tun());
+		task->step_ns = tw_step_beside(task, first_tgid == prev->tgid,
+					       first_is_bound && prev->nr_cpus_allowed == 1, tun());
 		*due_ns = due_in(task, &first);
 		if (!*due_ns) {
 			/* For others it would be a call in vain. */
@@ -397,13 +394,16 @@ static bool lets_leave(s32 queue, s32 cpu)
 static bool steal(struct cpu_ctx *cctx, s32 cpu, bool anywhere)
 {
 	u64 before = cctx->stats[TW_STAT_STOLEN];
+	s32 from, first = -1;
 	u32 i;
 
 	bpf_for(i, 0, nr_cpus) {
-		s32 from = next_queued_cpu(&cctx->cursor, cpu);
-
-		if (from < 0)
+		from = next_queued_cpu(&cctx->cursor, cpu);
+		/* It has been at all of them. */
+		if (from < 0 || from == first)
 			break;
+		if (first < 0)
+			first = from;
 		if (is_across(cpu, from) && (!anywhere || !lets_leave(from, cpu)))
 			continue;
 		if (scx_bpf_dsq_move_to_local(from, SCX_ENQ_IMMED)) {
@@ -484,8 +484,6 @@ static bool leave_for_better(struct cpu_ctx *cctx, s32 cpu, struct task_struct *
 	}
 	if (better < 0)
 		return false;
-	if (taken)
-		offer_own(cpu, better);
 	/*
 	 * Without a slice it is enqueued, and goes there, unless migration is disabled for it. The kick has a
 	 * CPU that was claimed and gets nobody say again that it is idle.
@@ -625,6 +623,7 @@ void BPF_STRUCT_OPS(threadwise_enable, struct task_struct *p)
 		tctx->waits_since = scx_bpf_now();
 		tctx->nr_sleeps = p->nvcsw;
 		tctx->waited_ns = p->sched_info.run_delay;
+		tctx->told_ns = 0;
 		tctx->in.charged_at_ns = 0;
 		if (p->on_rq && is_counted(p))
 			count_ready(p, tctx);

@@ -77,8 +77,7 @@ __noinline int look_whether_due(s32 cpu)
 		return TW_DUE_NOT;
 	if (!rotation_state.bound && is_across(cpu, rotation_state.queue))
 		waiting.vtime = tw_vtime_across(waiting.vtime, tun());
-	if (rotation_state.bound && bound_tgid == rotation_state.tgid)
-		task.step_ns = tw_step_of_bound(task.class, task.step_ns, tun());
+	task.step_ns = tw_step_beside(&task, bound_tgid == rotation_state.tgid, rotation_state.bound, tun());
 	in_ns = due_in(&task, &waiting);
 	if (in_ns && makes_room(&task, bound_tgid, rotation_state.bound))
 		in_ns = 0;

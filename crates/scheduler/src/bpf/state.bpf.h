@@ -3,8 +3,6 @@
 #ifndef TW_STATE_BPF_H
 #define TW_STATE_BPF_H
 
-#include "cgroups.bpf.h"
-
 /* No runnable task waits longer than this, or the kernel throws the scheduler out. Its maximum is 30 s. */
 #define WATCHDOG_MS 10000
 
@@ -45,6 +43,7 @@ struct {
 } decisions SEC(".maps");
 
 #include "clock.bpf.h"
+#include "cgroups.bpf.h"
 #include "programs.bpf.h"
 #include "share.bpf.h"
 #include "queues.bpf.h"
@@ -94,8 +93,8 @@ struct task_ctx {
 	/* The better CPU that it leaves its own for, plus one, and whether that has to be taken. */
 	u32 leaves_for;
 	bool takes;
-	/* Whether its thread group counts it as ready. */
-	bool ready;
+	/* Whether its thread group counts it as ready: 0 or 1. */
+	u32 ready;
 	/* Whether it is new, or woke up since it ran. */
 	bool woke;
 	/* Its cgroup. */
@@ -336,14 +335,6 @@ static bool may_move(const struct task_struct *p)
 	const struct task_struct *current = bpf_get_current_task_btf();
 
 	return p->migration_disabled <= (p->pid == current->pid ? nr_disabled_here : 0);
-}
-
-/* How long ago this was, on a CPU that may have its own clock. */
-static u64 since_ns(u64 then_ns, u64 now)
-{
-	s64 ago_ns = (s64)(now - then_ns);
-
-	return ago_ns > 0 ? (u64)ago_ns : 0;
 }
 
 /* A look that began then is over. */

@@ -249,6 +249,24 @@ fn servers_and_clients_do_not_look_at_all_cpus_with_each_message() {
     assert!(looks < queued, "{looks} CPUs looked at by {queued} tasks");
 }
 
+/// Two processes wake each other beside two tasks of which each may run on the first CPU only. Each of their CPUs that goes idle
+/// looks for somebody who waits, and finds one queue, from which it cannot take anybody.
+#[test]
+fn a_cpu_that_looks_for_work_asks_each_queue_once() {
+    let script = "busybox taskset 1 stress-ng --quiet --cpu 2 & S=$!
+        busybox sleep 0.3; perf bench sched pipe -l 2000 >/dev/null; busybox kill $S; wait $S";
+    let options = ["--mips", "200", "--scheduler", "scx_threadwise"];
+    let programs = ["--program", "perf", "--program", "stress-ng"];
+    let (profile, _) = profile_of(&[&options[..], &programs, &["sh", "-c", script]].concat());
+    let (looks, asked) = (
+        calls(&profile, "_steal"),
+        calls(&profile, "scx_bpf_dsq_move_to_local___v2"),
+    );
+    assert!(looks > 2000, "{looks}");
+    // 8 times as often while it went around until it had asked as often as there are CPUs.
+    assert!(asked < 2 * looks, "{asked} queues asked in {looks} looks");
+}
+
 /// The verifier follows each function that is inlined wherever it is called, and each branch with all that is known: to inline one
 /// search in one more place has cost 2.6 times as much, which no other test notices but by waiting.
 #[test]

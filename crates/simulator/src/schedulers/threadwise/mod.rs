@@ -355,34 +355,22 @@ impl Threadwise {
 
     /// A task wakes up, and `select_cpu` was not asked. Whether there was a CPU for it.
     fn enqueue_unselected(&mut self, kernel: &mut Kernel, task: TaskIndex, own: CpuIndex) -> bool {
-        let is_bound = kernel.tasks[task].bound_to.is_some();
-        let class = self.class_of(kernel, task);
-        let faster = match self.nr_faster {
-            0 => None,
-            _ => self.find_place(kernel, task, class, own, false),
-        };
-        let whole = |kernel: &mut Kernel| {
-            let core = (self.has_smt && !is_bound).then(|| self.claim_whole_core(kernel, task, own));
-            core.flatten().map(|cpu| (cpu, false))
-        };
-        let found = faster
-            .or_else(|| whole(kernel))
-            .or_else(|| kernel.claim_idle(own).then_some((own, false)))
-            .or_else(|| {
-                let idle = if is_bound {
-                    None
-                } else {
-                    kernel.claim_any_idle(task)
-                };
-                idle.map(|idle| (idle, false))
-            });
-        if let Some((cpu, taken)) = found {
-            if faster.is_some() {
+        if self.nr_faster > 0 {
+            let class = self.class_of(kernel, task);
+            if let Some((cpu, taken)) = self.find_place(kernel, task, class, own, false) {
                 note_boost(kernel, task, class, cpu, (self.is_fast(cpu), taken));
+                kernel.insert_local(task, cpu, self.free_slice(), taken);
+                return true;
             }
-            kernel.insert_local(task, cpu, self.free_slice(), taken);
         }
-        found.is_some()
+        let idle = match kernel.tasks[task].bound_to {
+            Some(_) => kernel.claim_idle(own).then_some(own),
+            None => self.claim_idle(kernel, task, own),
+        };
+        if let Some(cpu) = idle {
+            kernel.insert_local(task, cpu, self.free_slice(), false);
+        }
+        idle.is_some()
     }
 
     /// Where CPUs differ, sends a task of this class to the CPU for which it left its own, or else to one that is better than its own.
@@ -404,6 +392,9 @@ impl Threadwise {
         let Some((better, taken)) = better.filter(|&(better, _)| kernel.may_run(task, better)) else {
             return false;
         };
+        if leaves_for.is_some() && taken {
+            self.swaps_with[better] = Some(cpu);
+        }
         note_boost(kernel, task, class, better, (self.is_fast(better), taken));
         kernel.insert_local(task, better, self.free_slice(), taken);
         true
@@ -424,9 +415,8 @@ impl Threadwise {
             return false;
         };
         self.tasks[prev].leaves_for = Some(leaves_for);
-        match leaves_for {
-            (better, true) => self.swaps_with[better] = Some(cpu),
-            (better, false) => kernel.kick(better),
+        if let (better, false) = leaves_for {
+            kernel.kick(better);
         }
         true
     }
@@ -469,10 +459,14 @@ impl Threadwise {
 
     /// Takes what waits elsewhere, behind the same last-level cache or anywhere. False if that is nothing.
     fn steal(&mut self, kernel: &mut Kernel, cpu: CpuIndex, anywhere: bool) -> bool {
+        let mut first = None;
         for _ in 0..kernel.cpus.len() {
-            let Some(from) = self.next_queued(kernel.cpus.len(), cpu) else {
+            let next = self.next_queued(kernel.cpus.len(), cpu);
+            // It has been at all of them.
+            let Some(from) = next.filter(|_| next != first) else {
                 return false;
             };
+            first = first.or(Some(from));
             let is_across = kernel.domains.is_across(cpu, from);
             let takes = !is_across || (anywhere && self.lets_leave(kernel, from, cpu));
             if takes && kernel.move_to_local(cpu, self.queues + from) {

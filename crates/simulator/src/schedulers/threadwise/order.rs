@@ -79,7 +79,7 @@ impl Threadwise {
         }
     }
 
-    /// Threads of one program that share the only CPU that they may use rotate by turns.
+    /// The step of a running task beside one that waits.
     pub(super) fn lengthen_step(
         &self,
         kernel: &Kernel,
@@ -87,10 +87,10 @@ impl Threadwise {
         waiting: TaskIndex,
     ) {
         let [running, waiting] = [running, waiting].map(|task| &kernel.tasks[task]);
-        if running.bound_to.is_some() && running.program == waiting.program {
-            let step_ns = u64::from(task.step_ns);
-            task.step_ns = self.tun.step_of_bound(task.class, step_ns) as u32;
-        }
+        let both_bound = running.bound_to.is_some() && waiting.bound_to.is_some();
+        task.step_ns = self
+            .tun
+            .step_beside(task, running.program == waiting.program, both_bound);
     }
 
     /// A step at the beginning of a phase.

@@ -73,7 +73,7 @@ impl Threadwise {
         let running = kernel.cpus[cpu].running?;
         let ahead_ns = kernel.now - kernel.tasks[running].exec_start;
         let mut task = self.look_at(kernel, running, ahead_ns, false);
-        if is_bound && let Some(first) = self.first_of(kernel, queue) {
+        if let Some(first) = self.first_of(kernel, queue) {
             self.lengthen_step(kernel, (running, &mut task), first);
         }
         let waiting = self.seen_from(kernel, cpu, waiting, queue);
