@@ -80,6 +80,13 @@ static inline bool tw_is_worth_taking(u32 capacity, u32 worth, u32 other_capacit
 	return tw_is_faster(capacity, other_capacity) && tw_is_faster(worth, other_worth);
 }
 
+/* Whether a task of this class may choose such a place at all: one that is not idle only if it is fast, for a
+ * serial task. */
+static inline bool tw_may_choose(enum tw_class class, bool idle, bool fast)
+{
+	return idle ? class != TW_CLASS_KERNEL : fast && class == TW_CLASS_SERIAL;
+}
+
 /*
  * Whether a task of this class chooses this place before those that it has seen: first what is worth an
  * eighth more, then what is idle, then its own CPU, its own core, and any.
@@ -90,10 +97,12 @@ static inline bool tw_chooses(struct tw_choice *choice, enum tw_class class, con
 	u32 rank = tw_seat_rank(&there->seat);
 	bool before;
 
+	if (!tw_may_choose(class, there->idle, there->fast))
+		return false;
 	if (there->idle)
-		before = tw_is_faster(worth, choice->here) && class != TW_CLASS_KERNEL;
+		before = tw_is_faster(worth, choice->here);
 	else
-		before = there->fast && class == TW_CLASS_SERIAL && there->class > TW_CLASS_SERIAL &&
+		before = there->class > TW_CLASS_SERIAL &&
 			 tw_is_worth_taking(there->capacity, worth, choice->own, choice->here);
 	if (!before)
 		return false;

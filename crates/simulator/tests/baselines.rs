@@ -416,27 +416,27 @@ fn a_cpu_that_becomes_idle_pulls_who_waits_elsewhere_at_once() {
 
 #[test]
 fn who_slept_with_more_than_its_share_waits_where_it_was() {
-    // Two share CPU 0 by turns of 2.8 ms. One goes to sleep in the middle of its second turn at 7 ms, half a turn ahead of the
-    // other. CPU 1 is idle.
+    // Two share CPU 0 by turns of 1.4 ms, the first ones half as long. One goes to sleep in the middle of its third turn at 4.9 ms,
+    // half a turn ahead of the other. CPU 1 is idle.
     let comes_back = |sleep: Ns| {
         let mut world = eevdf("core:2", 10_000 * MS);
-        let turn = 2_800_000;
-        let steps = vec![Step::Compute(turn * 3 / 2), Step::Sleep(sleep), Step::Compute(MS)];
+        let turn = 1_400_000;
+        let steps = vec![Step::Compute(2 * turn), Step::Sleep(sleep), Step::Compute(MS)];
         world.start(Box::new(Script(steps)), 100, Some(0));
         world.start(Box::new(Busy(1)), 100, Some(0));
-        world.run_until(MS).expect("nothing is checked");
+        // It runs.
+        world.run_until(2 * MS).expect("nothing is checked");
         world.bind(0, &[0, 1]);
         world.run_until(100 * MS).expect("nothing is checked");
         let runs = world.into_timeline().runs();
-        let back = runs
-            .iter()
-            .find(|run| run.task == 0 && run.from > 7 * MS + sleep - 1);
-        let back = back.expect("it computes again");
-        (back.cpu, back.from - 7 * MS - sleep)
+        let wakes_at = 4_900_000 + sleep;
+        let back = runs.iter().find(|run| run.task == 0 && run.from > wakes_at - 1);
+        let back = back.unwrap_or_else(|| panic!("it computes again: {runs:?}"));
+        (back.cpu, back.from - wakes_at)
     };
-    let (cpu, waited) = comes_back(MS);
+    let (cpu, waited) = comes_back(MS / 2);
     assert_eq!(cpu, 0);
-    assert!((390_000..410_000).contains(&waited), "until 8.4 ms: {waited}");
+    assert!((890_000..910_000).contains(&waited), "until 6.3 ms: {waited}");
     let (cpu, waited) = comes_back(30 * MS);
     assert!(cpu == 1 && waited < 1_000, "the other caught up: {cpu}, {waited}");
 }

@@ -279,12 +279,12 @@ __noinline int release_held(s32 slot)
 		task.waits_us = 0;
 		tw_keys_begin(&cctx->keys, &task, boost_left);
 		key = key_in(&cctx->keys, &task, unboosted);
-		mark_queued(cpu);
+		mark_queued(cpu, p->nr_cpus_allowed > 1);
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, tunables.slice_ns);
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);
 		if (!scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, cpu, 0))
 			continue;
-		mark_queued(cpu);
+		mark_queued(cpu, p->nr_cpus_allowed > 1);
 		arm_rotation(&task, 0, now);
 		kick_idle_for(p, now);
 	}

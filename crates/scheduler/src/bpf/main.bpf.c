@@ -57,8 +57,8 @@ static void insert_on(struct task_struct *p, s32 cpu, bool taken, u64 enq_flags)
 }
 
 /* Where CPUs differ in speed, sends a task that wakes up to the best of those to choose from, if one is for
- * it. */
-static bool select_place(struct task_struct *p, s32 prev_cpu, s32 *cpu, u64 enq_flags)
+ * it. Inlined always: from enqueue() on, stacks are large enough as they are. */
+static __always_inline bool select_place(struct task_struct *p, s32 prev_cpu, s32 *cpu, u64 enq_flags)
 {
 	enum tw_class class = class_of(p);
 	bool taken;
@@ -204,8 +204,8 @@ static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
  * better than its own. False if there is none. For who woke up or is new mostly no CPU was idle a moment
  * ago, and only a faster one may be had; if one was, kick_idle_for() wakes it.
  */
-static bool enqueue_better(struct task_struct *p, struct cpu_ctx *cctx, struct task_ctx *tctx,
-			   enum tw_class class, u64 enq_flags)
+static __noinline bool enqueue_better(struct task_struct *p, struct cpu_ctx *cctx, struct task_ctx *tctx,
+				      enum tw_class class, u64 enq_flags)
 {
 	/* What it decided before it slept is stale. */
 	bool comes = comes_to_run(p, enq_flags), taken = tctx->takes;
@@ -270,6 +270,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	/* One that was sent back from a local queue would be sent to the same CPU again. */
 	direct = !(enq_flags & SCX_ENQ_REENQ) && fault != TW_FAULT_STALL;
 	if ((nr_faster || has_homes) && swap(p, cctx, &slower) && direct && !comes) {
+		tctx->leaves_for = 0;
 		insert_on(p, slower, false, enq_flags);
 		return;
 	}
@@ -292,7 +293,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 	key = key_in(&cctx->keys, &task, unboosted);
 	scx_bpf_dsq_insert_vtime(p, cpu, tw_slice_of(task.class, longer_look(), tun()), key, enq_flags);
 	cctx->queued_most = task.nr_waiting + 1;
-	mark_queued(cpu);
+	mark_queued(cpu, p->nr_cpus_allowed > 1);
 	arm_rotation(&task, comes && direct ? p->signal->nr_threads : 0, now);
 	/* A CPU may have gone idle since select_cpu() looked. The kernel has its own look after this. */
 	if (p->nr_cpus_allowed > 1)
@@ -390,21 +391,21 @@ static bool lets_leave(s32 queue, s32 cpu)
 	return answer;
 }
 
-/* Takes what waits elsewhere, behind the same last-level cache or anywhere. */
-static bool steal(struct cpu_ctx *cctx, s32 cpu, bool anywhere)
+/* Takes what waits elsewhere, behind the same last-level cache or `across`. */
+static bool steal(struct cpu_ctx *cctx, s32 cpu, bool across)
 {
 	u64 before = cctx->stats[TW_STAT_STOLEN];
-	s32 from, first = -1;
-	u32 i;
+	u32 i, start = cctx->cursor;
+	s32 last = -1;
 
 	bpf_for(i, 0, nr_cpus) {
-		from = next_queued_cpu(&cctx->cursor, cpu);
-		/* It has been at all of them. */
-		if (from < 0 || from == first)
+		s32 from = next_queue_for(&cctx->cursor, cpu), at = (from + nr_cpus - start) % nr_cpus;
+
+		/* It has been around. That is not told by the first, whose mark may have gone. */
+		if (from < 0 || at <= last)
 			break;
-		if (first < 0)
-			first = from;
-		if (is_across(cpu, from) && (!anywhere || !lets_leave(from, cpu)))
+		last = at;
+		if (is_across(cpu, from) != across || (across && !lets_leave(from, cpu)))
 			continue;
 		if (scx_bpf_dsq_move_to_local(from, SCX_ENQ_IMMED)) {
 			count(cctx, TW_STAT_STOLEN);
@@ -449,13 +450,13 @@ static bool dispatch_idle(struct cpu_ctx *cctx, s32 cpu, s32 sent_to)
 		count(cctx, TW_STAT_STOLEN);
 		return true;
 	}
-	return steal(cctx, cpu, !has_caches) || (has_caches && steal(cctx, cpu, true));
+	return steal(cctx, cpu, false) || (has_caches && steal(cctx, cpu, true));
 }
 
 /* The queue that a CPU compares with its own: that to which it was sent, if any (-1), or the next. */
 static s32 other_queue(struct cpu_ctx *cctx, s32 cpu, s32 sent_to)
 {
-	return sent_to >= 0 && sent_to != cpu ? sent_to : next_queued_cpu(&cctx->cursor, cpu);
+	return sent_to >= 0 && sent_to != cpu ? sent_to : next_queue_for(&cctx->cursor, cpu);
 }
 
 /* Where a CPU was sent, or -1. */

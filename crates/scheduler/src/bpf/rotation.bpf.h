@@ -420,7 +420,7 @@ static void look_at_queues(void)
 	bpf_for(i, 0, TW_ROTATION_MARKS + 1) {
 		if (rotation_state.look.nr_held >= TW_ROTATION_QUEUES)
 			return;
-		queue = next_queued_cpu(&rotation_state.queue_cursor, -1);
+		queue = next_queued_cpu(&rotation_state.queue_cursor);
 		if (queue < 0 || queue == first) {
 			/* It has been at all of them. */
 			rotation_state.nr_unaged = 0;

@@ -27,31 +27,34 @@ static u32 worth_of(enum tw_class class, s32 cpu)
 	return tw_worth(class, capacity_of(cpu), beside.run, beside.serial);
 }
 
-/* A look at a CPU by a task that ran on `prev`, and that `takes` CPUs from others. */
+/* A look at a CPU by a task of this class that ran on `prev`. */
 struct look_at_place {
 	s32 cpu;
 	s32 prev;
-	bool takes;
+	u32 class;
 	struct tw_place there;
 };
 
-__noinline int look_at_place(const struct task_struct *p __arg_trusted,
-			     const struct cpumask *idle __arg_trusted,
-			     const struct cpumask *online __arg_trusted,
-			     struct look_at_place *look __arg_nonnull)
+/* False if it is none that such a task may choose. */
+__noinline bool look_at_place(const struct task_struct *p __arg_trusted,
+			      const struct cpumask *idle __arg_trusted,
+			      const struct cpumask *online __arg_trusted,
+			      struct look_at_place *look __arg_nonnull)
 {
 	s32 cpu = look->cpu;
 	struct tw_place *there = &look->there;
 
+	/* Those that are offline stay marked as idle. */
+	there->idle = bpf_cpumask_test_cpu(cpu, idle) && bpf_cpumask_test_cpu(cpu, online);
+	there->fast = is_fast(cpu);
+	if (!tw_may_choose(look->class, there->idle, there->fast))
+		return false;
 	there->capacity = capacity_of(cpu);
 	there->seat = (struct tw_seat){ .same_cpu = cpu == look->prev, .first = true };
 	if (has_smt)
 		there->seat = seat_of(p, cpu, look->prev, idle, online);
-	/* Those that are offline stay marked as idle. */
-	there->idle = bpf_cpumask_test_cpu(cpu, idle) && bpf_cpumask_test_cpu(cpu, online);
-	there->fast = is_fast(cpu);
-	there->class = !there->idle && look->takes ? class_on(cpu) : TW_CLASS_KERNEL;
-	return 0;
+	there->class = there->idle ? TW_CLASS_KERNEL : class_on(cpu);
+	return true;
 }
 
 __noinline bool chooses(struct tw_choice *choice __arg_nonnull, enum tw_class class,
@@ -70,7 +73,7 @@ __noinline s32 choose_place(const struct task_struct *p __arg_trusted, enum tw_c
 	const struct cpumask *online = scx_bpf_get_online_cpumask();
 	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
 	u32 i, nr = nr_places < TW_PLACE_SCAN ? nr_places : TW_PLACE_SCAN;
-	struct look_at_place look = { .prev = prev, .takes = class == TW_CLASS_SERIAL };
+	struct look_at_place look = { .prev = prev, .class = class };
 	struct tw_choice choice = {};
 	s32 best = -1;
 
@@ -85,8 +88,7 @@ __noinline s32 choose_place(const struct task_struct *p __arg_trusted, enum tw_c
 			break;
 		if ((i && look.cpu == prev) || !bpf_cpumask_test_cpu(look.cpu, p->cpus_ptr))
 			continue;
-		look_at_place(p, idle, online, &look);
-		if (chooses(&choice, class, &look.there))
+		if (look_at_place(p, idle, online, &look) && chooses(&choice, class, &look.there))
 			best = look.cpu;
 	}
 	scx_bpf_put_idle_cpumask(idle);
@@ -105,7 +107,7 @@ __noinline s32 find_place(const struct task_struct *p __arg_trusted, enum tw_cla
 	s32 i, cpu;
 
 	*taken = false;
-	if (class == TW_CLASS_KERNEL)
+	if (p->nr_cpus_allowed == 1)
 		return -1;
 	bpf_for(i, 0, TW_CLAIMS) {
 		cpu = choose_place(p, class, prev, runs, taken);
@@ -125,8 +127,6 @@ __noinline bool look_at_slower(s32 cpu, s32 fast, struct tw_task *task __arg_non
 	u32 bound_tgid;
 	bool found;
 
-	if (!tw_is_faster(capacity_of(fast), capacity_of(cpu)))
-		return false;
 	bpf_rcu_read_lock();
 	running = running_on(cpu);
 	found = running && bpf_cpumask_test_cpu(fast, running->cpus_ptr) &&

@@ -155,7 +155,7 @@ static s32 claim_spot(struct task_struct *p, s32 prev)
 	struct seeker seeker;
 	s32 best;
 
-	if (!tally || !tctx || !known)
+	if (!tally || !tctx || !known || none_is_idle())
 		return -1;
 	/* It is counted already, if its program is. */
 	if (nr_others && is_counted(p))
@@ -191,7 +191,7 @@ static s32 find_better_spot(struct task_struct *p, s32 cpu)
 	struct tw_spot own;
 	s32 best;
 
-	if (!tally || !tctx || !known)
+	if (!tally || !tctx || !known || none_is_idle())
 		return -1;
 	seeker = (struct seeker){
 		.prev = cpu,

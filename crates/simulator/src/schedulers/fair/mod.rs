@@ -24,7 +24,7 @@ use self::newidle::Newidle;
 use self::utilization::Utilization;
 use self::wakeup::IdleScan;
 use crate::Ns;
-use crate::kernel::{CpuIndex, ENDLESS, Kernel, TaskIndex};
+use crate::kernel::{CpuIndex, Doing, ENDLESS, Kernel, TaskIndex};
 use crate::scheduler::{Enqueue, Scheduler};
 
 /// sysctl_sched_base_slice, times 1 + log2 of the CPUs, at most 8 (`update_sysctl()`).
@@ -44,6 +44,8 @@ struct Entity {
     weight: i64,
     /// It sleeps, and is still in its CPU's queue.
     is_delayed: bool,
+    /// How far its deadline is from its vruntime, if it goes to another queue and has not slept (PLACE_REL_DEADLINE).
+    left_of_request: Option<i64>,
 }
 
 /// One CPU's queue: the tasks that wait, and those that sleep and are not out of it yet. What runs is in none.
@@ -112,6 +114,13 @@ impl Fair {
         ns as i64 * 100 * 100 / self.entities[task].weight
     }
 
+    /// For how long a task has to run until its request is served.
+    fn request_ns(&self, task: TaskIndex) -> Ns {
+        let entity = &self.entities[task];
+        let left = (entity.deadline - entity.vruntime).max(0);
+        (left * entity.weight).unsigned_abs().div_ceil(100 * 100)
+    }
+
     /// `update_curr()`.
     fn charge(&mut self, kernel: &Kernel, task: TaskIndex) {
         let ran = kernel.tasks[task].ran;
@@ -137,7 +146,8 @@ impl Fair {
         (weight > 0).then(|| sum.div_euclid(weight) as i64)
     }
 
-    /// `place_entity()`: as far from the mean as it was when it left; its own coming moves the mean.
+    /// `place_entity()`: as far from the mean as it was when it left; its own coming moves the mean. Who only moves is in the midst of
+    /// a request, and who has just begun has half of one at first (PLACE_DEADLINE_INITIAL).
     fn place(&mut self, kernel: &Kernel, cpu: CpuIndex, task: TaskIndex) {
         let running = kernel.cpus[cpu].running;
         let mean = self.mean(cpu, running).unwrap_or(self.queues[cpu].floor);
@@ -153,7 +163,16 @@ impl Fair {
         };
         entity.vruntime = mean - lag;
         entity.charged_ns = kernel.tasks[task].ran;
+        let is_new = entity.charged_ns == 0;
+        if let Some(left) = entity.left_of_request.take() {
+            entity.deadline = entity.vruntime + left;
+            return;
+        }
         self.renew_deadline(task);
+        if is_new {
+            let entity = &mut self.entities[task];
+            entity.deadline -= (entity.deadline - entity.vruntime) / 2;
+        }
     }
 
     /// `update_entity_lag()`: at most a slice and a tick either way.
@@ -164,6 +183,18 @@ impl Fair {
         self.queues[cpu].floor = mean;
     }
 
+    /// A task leaves its queue for another CPU's, or for another place in its own.
+    fn moves(&mut self, cpu: CpuIndex, task: TaskIndex, running: Option<TaskIndex>) {
+        // It counts among those that it leaves.
+        if running != Some(task) && !self.queues[cpu].waiting.contains(&task) {
+            self.queues[cpu].waiting.push(task);
+        }
+        self.leave(cpu, task, running);
+        self.queues[cpu].waiting.retain(|&waiting| waiting != task);
+        let entity = &mut self.entities[task];
+        entity.left_of_request = Some(entity.deadline - entity.vruntime);
+    }
+
     /// `detach_task()`: a task that waits leaves its queue for another CPU's.
     fn detach(&mut self, kernel: &mut Kernel, from: CpuIndex, task: TaskIndex) {
         let running = kernel.cpus[from].running;
@@ -171,8 +202,7 @@ impl Fair {
             kernel.account(from);
             self.charge(kernel, running);
         }
-        self.leave(from, task, running);
-        self.queues[from].waiting.retain(|&waiting| waiting != task);
+        self.moves(from, task, running);
     }
 
     /// `pick_eevdf()`: of those that are eligible, not ahead of the mean, the one with the earliest deadline. It may sleep.
@@ -192,10 +222,21 @@ impl Fair {
             .or_else(|| candidates().min_by_key(|&task| (self.entities[task].vruntime, task)))
     }
 
+    /// `set_protect_slice()`: who comes to a CPU runs until its request is served, if it stays eligible. Who goes on there after that is
+    /// not protected anew.
+    fn protect(&mut self, kernel: &Kernel, task: TaskIndex, cpu: CpuIndex) {
+        self.queues[cpu].protected_until = kernel.tasks[task].ran + self.request_ns(task);
+    }
+
+    /// Has a CPU look again when the request of what runs there is served (HRTICK).
+    fn expect_served(&self, kernel: &mut Kernel, cpu: CpuIndex, task: TaskIndex) {
+        kernel.set_alarm(cpu, self.request_ns(task) + 1);
+    }
+
     /// A task goes to a CPU that was idle: whoever is in its queue waits from here on.
     fn goes_to_idle(&mut self, kernel: &Kernel, task: TaskIndex, cpu: CpuIndex) {
         self.newidle.is_overloaded |= self.queues[cpu].tasks(None).next().is_some();
-        self.queues[cpu].protected_until = kernel.tasks[task].ran + self.slice_ns;
+        self.protect(kernel, task, cpu);
     }
 
     /// A task is in the queue of a CPU that has another one (`add_nr_running()`).
@@ -206,9 +247,9 @@ impl Fair {
 
     fn run(&mut self, kernel: &mut Kernel, cpu: CpuIndex, task: TaskIndex) {
         self.queues[cpu].waiting.retain(|&waiting| waiting != task);
-        self.queues[cpu].protected_until = kernel.tasks[task].ran + self.slice_ns;
+        self.protect(kernel, task, cpu);
         kernel.insert_local(task, cpu, ENDLESS, false);
-        kernel.set_alarm(cpu, self.slice_ns + 1);
+        self.expect_served(kernel, cpu, task);
     }
 }
 
@@ -249,6 +290,10 @@ impl Scheduler for Fair {
         if let Some(to) = to.or(why.last.then_some(cpu)) {
             self.charge(kernel, task);
             self.utilization.comes(kernel, task, to);
+            if to != cpu {
+                self.moves(cpu, task, kernel.cpus[cpu].running);
+                self.place(kernel, to, task);
+            }
             self.goes_to_idle(kernel, task, to);
             return kernel.insert_local(task, to, ENDLESS, false);
         }
@@ -272,10 +317,7 @@ impl Scheduler for Fair {
         if self.earliest(kernel, cpu, running) == Some(task) {
             kernel.kick_preempt(cpu);
         } else if let Some(running) = running {
-            let left = self.queues[cpu]
-                .protected_until
-                .saturating_sub(kernel.tasks[running].ran);
-            kernel.set_alarm(cpu, left + 1);
+            self.expect_served(kernel, cpu, running);
         }
     }
 
@@ -289,13 +331,9 @@ impl Scheduler for Fair {
         match self.pick(kernel, cpu, running) {
             Some(next) if Some(next) != running => self.run(kernel, cpu, next),
             Some(next) => {
-                if kernel.tasks[next].ran >= self.queues[cpu].protected_until {
-                    self.queues[cpu].protected_until = kernel.tasks[next].ran + self.slice_ns;
-                }
                 kernel.set_slice(next, ENDLESS);
-                let left = self.queues[cpu].protected_until - kernel.tasks[next].ran;
                 if self.queues[cpu].tasks(None).next().is_some() {
-                    kernel.set_alarm(cpu, left + 1);
+                    self.expect_served(kernel, cpu, next);
                 }
             }
             None => {
@@ -312,16 +350,16 @@ impl Scheduler for Fair {
         self.charge(kernel, task);
         if sleeps {
             self.utilization.sleeps(kernel, task);
-            if self.delay_dequeue(cpu, task, running) {
+            // Who ends does not stay for long (DEQUEUE_SPECIAL).
+            let ends = kernel.tasks[task].doing == Doing::Next;
+            if !ends && self.delay_dequeue(cpu, task, running) {
                 return;
             }
         }
-        // It counts among those that it leaves.
-        if running != Some(task) {
-            self.queues[cpu].waiting.push(task);
+        self.moves(cpu, task, running);
+        if sleeps {
+            self.entities[task].left_of_request = None;
         }
-        self.leave(cpu, task, running);
-        self.queues[cpu].waiting.retain(|&waiting| waiting != task);
     }
 
     fn dequeue(&mut self, kernel: &mut Kernel, task: TaskIndex) {
@@ -339,12 +377,17 @@ impl Scheduler for Fair {
         waiting.filter(|&&waiting| waiting == task).count()
     }
 
-    /// `yield_task_fair()`: what it asked for counts as served.
+    /// `yield_task_fair()`: what it asked for counts as served, if it is its turn.
     fn yielded(&mut self, kernel: &mut Kernel, task: TaskIndex) {
         let cpu = kernel.tasks[task].cpu;
         self.charge(kernel, task);
         self.queues[cpu].protected_until = 0;
-        self.entities[task].deadline += self.virtual_ns(task, self.slice_ns);
+        let is_alone = self.queues[cpu].tasks(None).next().is_none();
+        let mean = self.mean(cpu, Some(task));
+        if !is_alone && mean.is_some_and(|mean| self.entities[task].vruntime <= mean) {
+            self.entities[task].vruntime = self.entities[task].deadline;
+            self.renew_deadline(task);
+        }
     }
 
     fn tick(&mut self, kernel: &mut Kernel, cpu: CpuIndex) {

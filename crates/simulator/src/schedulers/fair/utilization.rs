@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! How much of their time tasks and CPUs have run of late (kernel/sched/pelt.c), and how much a task is expected to when it is
 //! ready again (UTIL_EST, kernel/sched/fair.c), as a share of what the fastest CPU can do. What a task ran counts where it was ready
-//! last and moves with it.
+//! last and moves with it. Time goes by more slowly on a slower CPU while that is busy (`update_rq_clock_pelt()`,
+//! kernel/sched/pelt.h), so who always runs there comes to count as much as on the fastest one, later.
 //!
 //! The kernel takes what has moved away off a CPU when that one is looked at next; here it is at once.
 
@@ -16,40 +17,78 @@ const MARGIN: f64 = 0.01;
 /// An estimate falls by so much of the difference (`UTIL_EST_WEIGHT_SHIFT`).
 const FALL: f64 = 0.25;
 
+/// A CPU's time, in nanoseconds: it is behind by what a slower CPU did not do since it was idle last.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    capacity: f64,
+    behind: f64,
+    at: Ns,
+    /// For how long the CPU was busy by then.
+    busy: Ns,
+}
+
+impl Clock {
+    fn new(capacity: f64) -> Self {
+        Self {
+            capacity,
+            behind: 0.0,
+            at: 0,
+            busy: 0,
+        }
+    }
+
+    /// By now the CPU was busy for so long in all, and is or is not. If it was idle in between that was first.
+    fn move_to(&mut self, now: Ns, busy: Ns, is_idle: bool) {
+        let (past, was_busy) = (now - self.at, busy - self.busy);
+        if was_busy < past {
+            self.behind = 0.0;
+        }
+        self.behind += (1.0 - self.capacity) * was_busy as f64;
+        if is_idle {
+            self.behind = 0.0;
+        }
+        (self.at, self.busy) = (now, busy);
+    }
+
+    fn now(&self) -> f64 {
+        self.at as f64 - self.behind
+    }
+}
+
 /// A share of time, 0 to 1, of which the distant past counts less.
 #[derive(Clone, Copy, Debug, Default)]
 struct Average {
     share: f64,
-    at: Ns,
-    /// Of how much time it is a share by then.
-    sum: Ns,
+    /// By the CPU's clock.
+    at: f64,
 }
 
 impl Average {
-    /// By now it is so much in all.
-    fn update(&mut self, now: Ns, sum: Ns) {
-        self.update_scaled(now, sum, 1.0);
-    }
-
-    /// The same, where what came to it counts so much.
-    fn update_scaled(&mut self, now: Ns, sum: Ns, scale: f64) {
-        let past = now.saturating_sub(self.at) as f64;
+    /// By now so much came to it.
+    fn update(&mut self, now: f64, came: f64) {
+        let past = now - self.at;
         if past > 0.0 {
             let kept = (-past / HALF_LIFE_NS).exp2();
-            let share = scale * sum.saturating_sub(self.sum) as f64 / past;
-            self.share = self.share * kept + (1.0 - kept) * share;
+            self.share = self.share * kept + (1.0 - kept) * (came / past).min(1.0);
         }
-        (self.at, self.sum) = (now, sum);
+        self.at = now;
     }
+}
+
+/// What came to it all the time, or none of it.
+fn was_ready(is_ready: bool) -> f64 {
+    if is_ready { f64::INFINITY } else { 0.0 }
 }
 
 /// A task's.
 #[derive(Clone, Copy, Debug, Default)]
 struct OfTask {
     running: Average,
+    /// What it had run by then.
+    ran: Ns,
     /// Running or waiting.
     ready: Average,
-    ready_since: Option<Ns>,
+    is_ready: bool,
     /// What it ran when it went to sleep, at least, before it came to run less.
     estimate: f64,
     /// The CPU on which that counts.
@@ -69,17 +108,20 @@ impl OfTask {
 }
 
 /// A CPU's: the sum of what tasks ran that were ready there last, and of the estimates of those that are.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct OfCpu {
+    clock: Clock,
     running: Average,
     estimate: f64,
-    capacity: f64,
 }
 
 impl OfCpu {
     fn update(&mut self, kernel: &Kernel, cpu: CpuIndex) {
         let busy = kernel.now - kernel.cpus[cpu].idled_until(kernel.now);
-        self.running.update_scaled(kernel.now, busy, self.capacity);
+        let was_busy = (busy - self.clock.busy) as f64 * self.clock.capacity;
+        let is_idle = kernel.cpus[cpu].running.is_none();
+        self.clock.move_to(kernel.now, busy, is_idle);
+        self.running.update(self.clock.now(), was_busy);
     }
 
     fn add(&mut self, share: f64) {
@@ -101,8 +143,9 @@ pub(super) struct Utilization {
 impl Utilization {
     pub(super) fn new(capacities: &Capacities, nr_cpus: usize) -> Self {
         let of_cpu = |cpu| OfCpu {
-            capacity: capacities.get(cpu),
-            ..OfCpu::default()
+            clock: Clock::new(capacities.get(cpu)),
+            running: Average::default(),
+            estimate: 0.0,
         };
         Self {
             tasks: Vec::new(),
@@ -114,65 +157,66 @@ impl Utilization {
         self.tasks.push(OfTask::default());
     }
 
-    /// A task has run up to now.
+    /// A task has run, or waited, up to now.
     pub(super) fn charge(&mut self, kernel: &Kernel, task: TaskIndex) {
+        let ran = kernel.tasks[task].ran;
+        let (mut now, mut capacity) = (kernel.now as f64, 1.0);
+        if let Some(cpu) = self.tasks[task].counts_on {
+            self.cpus[cpu].update(kernel, cpu);
+            (now, capacity) = (self.cpus[cpu].clock.now(), self.cpus[cpu].clock.capacity);
+        }
         let of_task = &mut self.tasks[task];
-        let capacity = of_task.counts_on.map_or(1.0, |cpu| self.cpus[cpu].capacity);
-        of_task
-            .running
-            .update_scaled(kernel.now, kernel.tasks[task].ran, capacity);
+        let came = (ran - of_task.ran) as f64 * capacity;
+        of_task.running.update(now, came);
+        of_task.ran = ran;
+        of_task.ready.update(now, was_ready(of_task.is_ready));
     }
 
     /// A task is ready on this CPU: it has just begun, woke up, or was moved.
     pub(super) fn comes(&mut self, kernel: &Kernel, task: TaskIndex, cpu: CpuIndex) {
         self.charge(kernel, task);
         self.cpus[cpu].update(kernel, cpu);
-        let counted_on = self.tasks[task].counts_on.replace(cpu);
+        let of_cpu = self.cpus[cpu];
+        let of_task = &mut self.tasks[task];
+        let counted_on = of_task.counts_on.replace(cpu);
         if counted_on.is_none() {
             // post_init_entity_util_avg(): half of what is left of the CPU, and as much for running and waiting.
-            let share = (self.cpus[cpu].capacity - self.cpus[cpu].running.share).max(0.0) / 2.0;
-            let of_task = &mut self.tasks[task];
+            let share = (of_cpu.clock.capacity - of_cpu.running.share).max(0.0) / 2.0;
             (of_task.running.share, of_task.ready.share) = (share, share);
         }
-        let OfTask {
-            running,
-            estimate,
-            ready_since,
-            ..
-        } = self.tasks[task];
+        (of_task.running.at, of_task.ready.at) = (of_cpu.clock.now(), of_cpu.clock.now());
+        let was_ready = std::mem::replace(&mut of_task.is_ready, true);
+        let (share, estimate) = (of_task.running.share, of_task.estimate);
         if counted_on != Some(cpu) {
-            self.cpus[cpu].add(running.share);
+            self.cpus[cpu].add(share);
             if let Some(from) = counted_on {
                 self.cpus[from].update(kernel, from);
-                self.cpus[from].add(-running.share);
-                if ready_since.is_some() {
+                self.cpus[from].add(-share);
+                if was_ready {
                     self.cpus[from].add_estimate(-estimate);
                     self.cpus[cpu].add_estimate(estimate);
                 }
             }
         }
-        if ready_since.is_none() {
+        if !was_ready {
             self.cpus[cpu].add_estimate(estimate);
-            let ready = &mut self.tasks[task].ready;
-            ready.update(kernel.now, ready.sum);
-            self.tasks[task].ready_since = Some(kernel.now);
         }
     }
 
     /// A task that ran, or waited, and was charged for it goes to sleep or has ended.
     pub(super) fn sleeps(&mut self, kernel: &Kernel, task: TaskIndex) {
         let of_task = &mut self.tasks[task];
-        let (Some(cpu), Some(since)) = (of_task.counts_on, of_task.ready_since.take()) else {
+        let Some(cpu) = of_task.counts_on.filter(|_| of_task.is_ready) else {
             return;
         };
         self.cpus[cpu].add_estimate(-of_task.estimate);
-        let ready = of_task.ready.sum + kernel.now - since;
-        of_task.ready.update(kernel.now, ready);
+        of_task.is_ready = false;
         of_task.update_estimate();
         // Who ends waits for nothing.
         if kernel.tasks[task].doing == Doing::Next {
+            let share = of_task.running.share;
             self.cpus[cpu].update(kernel, cpu);
-            self.cpus[cpu].add(-of_task.running.share);
+            self.cpus[cpu].add(-share);
         }
     }
 
@@ -180,11 +224,16 @@ impl Utilization {
     pub(super) fn ready_of_task(&self, kernel: &Kernel, task: TaskIndex) -> f64 {
         let OfTask {
             mut ready,
-            ready_since,
+            is_ready,
+            counts_on,
             ..
         } = self.tasks[task];
-        let since_ns = ready_since.map_or(0, |since| kernel.now - since);
-        ready.update(kernel.now, ready.sum + since_ns);
+        let now = counts_on.map_or(kernel.now as f64, |cpu| {
+            let mut of_cpu = self.cpus[cpu];
+            of_cpu.update(kernel, cpu);
+            of_cpu.clock.now()
+        });
+        ready.update(now, was_ready(is_ready));
         ready.share
     }
 
@@ -197,11 +246,11 @@ impl Utilization {
     pub(super) fn of_cpu(&mut self, kernel: &Kernel, cpu: CpuIndex) -> f64 {
         self.cpus[cpu].update(kernel, cpu);
         let OfCpu {
+            clock,
             running,
             estimate,
-            capacity,
         } = self.cpus[cpu];
-        running.share.max(estimate).min(capacity)
+        running.share.max(estimate).min(clock.capacity)
     }
 
     /// Whether each CPU has the estimates of the tasks that are ready there, and of no others.
@@ -210,7 +259,7 @@ impl Utilization {
         for (task, of_task) in self.tasks.iter().enumerate() {
             let state = &kernel.tasks[task];
             let is_ready = !matches!(state.place, Place::Nowhere | Place::Gone);
-            let counts = of_task.ready_since.and(of_task.counts_on);
+            let counts = of_task.counts_on.filter(|_| of_task.is_ready);
             if counts != is_ready.then_some(state.cpu) {
                 return Err(format!(
                     "task {task} on CPU {} is ready: {is_ready}; its utilization counts on {counts:?}",
@@ -245,19 +294,37 @@ mod tests {
     #[test]
     fn the_past_counts_half_after_its_half_life() {
         let mut it = Average::default();
-        it.update(32_000_000, 32_000_000);
+        it.update(32e6, 32e6);
         assert!((it.share - 0.5).abs() < 1e-9, "{it:?}");
-        it.update(64_000_000, 32_000_000);
+        it.update(64e6, 0.0);
         assert!((it.share - 0.25).abs() < 1e-9, "{it:?}");
+    }
+
+    /// Who always runs on a CPU of half the speed counts there, after twice the time, for as much as on the fastest one: by half after
+    /// 64 ms.
+    #[test]
+    fn time_goes_by_more_slowly_on_a_slower_cpu_until_it_is_idle() {
+        let (mut clock, mut of_task) = (Clock::new(0.5), Average::default());
+        let mut run_to = |ms: u64| {
+            let before = clock.now();
+            clock.move_to(ms * 1_000_000, ms * 1_000_000, false);
+            of_task.update(clock.now(), clock.now() - before);
+            of_task.share
+        };
+        assert!((run_to(64) - 0.5).abs() < 1e-9);
+        assert!((run_to(128) - 0.75).abs() < 1e-9);
+        assert_eq!(clock.now(), 64e6);
+        // It has caught up by the time that it is busy again.
+        clock.move_to(140_000_000, 130_000_000, false);
+        assert_eq!(clock.now(), 139e6);
+        clock.move_to(150_000_000, 140_000_000, true);
+        assert_eq!(clock.now(), 150e6);
     }
 
     #[test]
     fn an_estimate_rises_at_once_and_falls_by_a_quarter_where_nobody_was_in_the_way() {
         let after = |estimate: f64, ran: f64, ready: f64| {
-            let average = |share| Average {
-                share,
-                ..Average::default()
-            };
+            let average = |share| Average { share, at: 0.0 };
             let mut of_task = OfTask {
                 running: average(ran),
                 ready: average(ready),

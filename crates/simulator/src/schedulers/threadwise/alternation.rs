@@ -155,7 +155,7 @@ impl Threadwise {
             let unboosted = self.goes_unboosted(kernel, task, found.class);
             let key = self.key_to_queue((&found, unboosted), cpu);
             kernel.move_to_queue(task, self.queues + cpu, self.tun.slice_ns, key);
-            self.marked.add(cpu);
+            self.mark(cpu, kernel.tasks[task].bound_to.is_none());
             self.arm_rotation(kernel, &found, 0);
             self.kick_idle_for(kernel, task);
         }

@@ -91,6 +91,8 @@ pub struct Threadwise {
     queues: QueueIndex,
     /// CPUs whose queue may hold something.
     marked: CpuMask,
+    /// And those of them whose queue may hold a task that may run elsewhere.
+    movable: CpuMask,
     /// At most so many tasks wait in each CPU's queue, unless it is 0.
     queued_most: Vec<u32>,
     cursors: Vec<usize>,
@@ -178,6 +180,7 @@ impl Threadwise {
             tasks: Vec::new(),
             queues: kernel.create_queues(nr),
             marked: CpuMask::none(nr),
+            movable: CpuMask::none(nr),
             queued_most: vec![0; nr],
             cursors: vec![0; nr],
             places,
@@ -270,9 +273,21 @@ impl Threadwise {
         kernel.peek(self.queues + cpu)
     }
 
+    pub(super) fn mark(&mut self, cpu: CpuIndex, movable: bool) {
+        self.marked.add(cpu);
+        if movable {
+            self.movable.add(cpu);
+        }
+    }
+
+    fn unmark(&mut self, cpu: CpuIndex) {
+        self.marked.remove(cpu);
+        self.movable.remove(cpu);
+    }
+
     fn unmark_if_empty(&mut self, kernel: &Kernel, cpu: CpuIndex) {
         if self.nr_waiting(kernel, cpu) == 0 {
-            self.marked.remove(cpu);
+            self.unmark(cpu);
         }
     }
 
@@ -281,13 +296,14 @@ impl Threadwise {
         if self.alternating.by == AlternateBy::Off && self.queued_most[cpu] > 0 {
             self.queued_most[cpu] -= 1;
             if self.queued_most[cpu] == 0 {
-                self.marked.remove(cpu);
+                self.unmark(cpu);
             }
         }
     }
 
-    fn next_queued(&mut self, nr_cpus: usize, cpu: CpuIndex) -> Option<CpuIndex> {
-        let found = self.marked.next(self.cursors[cpu], Some(cpu))?;
+    /// The next CPU but this one whose queue may hold a task that may run elsewhere.
+    fn next_queue_for(&mut self, nr_cpus: usize, cpu: CpuIndex) -> Option<CpuIndex> {
+        let found = self.movable.next(self.cursors[cpu], Some(cpu))?;
         self.cursors[cpu] = (found + 1) % nr_cpus;
         Some(found)
     }
@@ -440,7 +456,7 @@ impl Threadwise {
                 return;
             }
         }
-        if !self.steal(kernel, cpu, !has_caches) && has_caches {
+        if !self.steal(kernel, cpu, false) && has_caches {
             self.steal(kernel, cpu, true);
         }
     }
@@ -457,18 +473,18 @@ impl Threadwise {
         answer
     }
 
-    /// Takes what waits elsewhere, behind the same last-level cache or anywhere. False if that is nothing.
-    fn steal(&mut self, kernel: &mut Kernel, cpu: CpuIndex, anywhere: bool) -> bool {
+    /// Takes what waits elsewhere, behind the same last-level cache or `across`. False if that is nothing.
+    fn steal(&mut self, kernel: &mut Kernel, cpu: CpuIndex, across: bool) -> bool {
         let mut first = None;
         for _ in 0..kernel.cpus.len() {
-            let next = self.next_queued(kernel.cpus.len(), cpu);
+            let next = self.next_queue_for(kernel.cpus.len(), cpu);
             // It has been at all of them.
             let Some(from) = next.filter(|_| next != first) else {
                 return false;
             };
             first = first.or(Some(from));
-            let is_across = kernel.domains.is_across(cpu, from);
-            let takes = !is_across || (anywhere && self.lets_leave(kernel, from, cpu));
+            let is_meant = kernel.domains.is_across(cpu, from) == across;
+            let takes = is_meant && (!across || self.lets_leave(kernel, from, cpu));
             if takes && kernel.move_to_local(cpu, self.queues + from) {
                 return true;
             }
@@ -586,6 +602,13 @@ impl Scheduler for Threadwise {
             {
                 return Err(format!("nobody looks after those in the queue of CPU {cpu}"));
             }
+            let waiting = kernel.queued(self.queues + cpu, usize::MAX);
+            let may_move = |&task: &TaskIndex| kernel.tasks[task].bound_to.is_none();
+            if !self.movable.has(cpu) && waiting.iter().any(may_move) {
+                return Err(format!(
+                    "nobody takes those in the queue of CPU {cpu} that may run elsewhere"
+                ));
+            }
         }
         self.check_keys(kernel)
     }
@@ -646,6 +669,7 @@ impl Scheduler for Threadwise {
         let direct = !why.sent_back;
         let swaps_with = self.swaps_with[cpu].take();
         if let Some(slow) = swaps_with.filter(|&slow| direct && !why.wakeup && kernel.may_run(index, slow)) {
+            self.tasks[index].leaves_for = None;
             return kernel.insert_local(index, slow, self.free_slice(), false);
         }
         if self.cpus_differ() && direct {
@@ -663,7 +687,7 @@ impl Scheduler for Threadwise {
         let slice = self.tun.slice_of(task.class, self.look_takes());
         self.queued_most[cpu] = task.nr_waiting + 1;
         kernel.insert_queue(index, self.queues + cpu, slice, key);
-        self.marked.add(cpu);
+        self.mark(cpu, !is_bound);
         let found_none = why.wakeup && direct;
         let nr_threads = if found_none {
             kernel.nr_threads[kernel.tasks[index].program]
@@ -700,7 +724,7 @@ impl Scheduler for Threadwise {
         }
         let other = match sent_to {
             Some(queue) if queue != cpu => Some(queue),
-            _ => self.next_queued(kernel.cpus.len(), cpu),
+            _ => self.next_queue_for(kernel.cpus.len(), cpu),
         };
         self.sort_for_senior(kernel, cpu);
         let before = self.queue_before(kernel, prev, &mut task, cpu, other);

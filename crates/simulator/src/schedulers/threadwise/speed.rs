@@ -55,6 +55,9 @@ impl Threadwise {
         prev: CpuIndex,
         runs: bool,
     ) -> Option<(CpuIndex, bool)> {
+        if kernel.tasks[task].bound_to.is_some() {
+            return None;
+        }
         let (mut choice, mut best) = (Choice::default(), None);
         if runs {
             choice = Choice::on(self.capacities[prev], self.worth_of(kernel, class, prev));
