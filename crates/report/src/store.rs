@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use threadwise_lab::run::{Measurement, Sample};
+use threadwise_machine::Machine;
 
 use crate::error::Error;
 use crate::record::{Manifest, Record, SCHEMA, State};
@@ -82,7 +84,7 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Printed {
     /// The JSON that it printed.
-    pub output: serde_json::Value,
+    pub output: Value,
     /// How long it took, in seconds.
     pub seconds: f64,
 }
@@ -230,8 +232,8 @@ impl Store {
         Ok(self.connection.last_insert_rowid())
     }
 
-    /// Takes over an interrupted run, to go on with it; `version` and, where one is booted, `kernel` must be what it was
-    /// begun with, or its rounds would not compare.
+    /// Takes over an interrupted run, to go on with it; `version`, where one is booted `kernel`, and the machine that its
+    /// experiment names must be what it was begun with, or its rounds would not compare.
     ///
     /// # Errors
     /// [`Error::NotResumable`] says why not.
@@ -254,6 +256,13 @@ impl Store {
                 ));
             }
         }
+        let name = &measured.experiment.machine;
+        let machine = Machine::load(name)?;
+        if let Some(difference) = difference("", &record.manifest.machine, &json_value(&machine)) {
+            return fail(format!(
+                "machine {name} is another by now: {difference}. Give it back what it had, or begin a new run"
+            ));
+        }
         self.connection
             .execute(
                 "UPDATE run SET writer = ?2, failure = NULL WHERE id = ?1",
@@ -263,18 +272,21 @@ impl Store {
         Ok(record)
     }
 
-    /// A guest was booted to go on with a run: its schedulers are of the versions that the run was begun with. Runs of
-    /// before these were kept go on with any.
+    /// A guest was booted to go on with a run: what emulates it and its schedulers, as `now` has them, are of the versions
+    /// that the run was begun with. Runs of before these were kept go on with any.
     ///
     /// # Errors
     /// [`Error::NotResumable`] says which is not.
-    pub fn go_on(&self, id: i64, schedulers: &[String]) -> Result<(), Error> {
+    pub fn go_on(&self, id: i64, now: &Measurement) -> Result<(), Error> {
         let begun = self.load(id)?.measurement;
-        let mut pairs = begun.scheduler_versions.iter().zip(schedulers);
-        match pairs.find(|(then, now)| then != now) {
+        let emulator = (!begun.qemu.is_empty()).then_some(("the emulator", &begun.qemu, &now.qemu));
+        let schedulers = begun.scheduler_versions.iter().zip(&now.scheduler_versions);
+        let schedulers = schedulers.map(|(then, now)| ("a scheduler", then, now));
+        let mut versions = emulator.into_iter().chain(schedulers);
+        match versions.find(|(_, then, now)| then != now) {
             None => Ok(()),
-            Some((then, now)) => {
-                let why = format!("a scheduler is {now:?} now and was {then:?}; begin a new run");
+            Some((what, then, now)) => {
+                let why = format!("{what} is {now:?} now and was {then:?}; begin a new run");
                 self.end(id, Some(&why))?;
                 Err(Error::NotResumable { id, why })
             }
@@ -335,8 +347,8 @@ impl Store {
         let mut statement = self.connection.prepare(query).map_err(self.fail())?;
         let entry = |row: &Row| {
             let measurement: String = row.get(4)?;
-            let measurement: serde_json::Value = serde_json::from_str(&measurement).unwrap_or_default();
-            let field = |value: &serde_json::Value| value.as_str().unwrap_or("damaged").to_string();
+            let measurement: Value = serde_json::from_str(&measurement).unwrap_or_default();
+            let field = |value: &Value| value.as_str().unwrap_or("damaged").to_string();
             Ok(Entry {
                 id: row.get(0)?,
                 began: row.get(1)?,
@@ -468,6 +480,32 @@ impl Store {
 
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("what is stored has string keys only")
+}
+
+fn json_value(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).expect("what is stored has string keys only")
+}
+
+/// The first place at which two values differ, and how; `at` is where they are themselves, from the outermost one.
+fn difference(at: &str, then: &Value, now: &Value) -> Option<String> {
+    match (then, now) {
+        _ if then == now => None,
+        (Value::Object(fields), Value::Object(others)) => {
+            let keys = fields.keys().chain(others.keys());
+            keys.map(|key| (format!("{at}{}{key}", if at.is_empty() { "" } else { "." }), key))
+                .find_map(|(at, key)| difference(&at, &then[key], &now[key]))
+        }
+        (Value::Array(items), Value::Array(others)) if items.len() == others.len() => {
+            let mut pairs = items.iter().zip(others).enumerate();
+            pairs.find_map(|(nth, (then, now))| difference(&format!("{at}[{nth}]"), then, now))
+        }
+        (Value::Array(items), Value::Array(others)) => Some(format!(
+            "{at} has {} entries now and had {}",
+            others.len(),
+            items.len()
+        )),
+        _ => Some(format!("{at} is {now} now and was {then}")),
+    }
 }
 
 fn state(complete: bool, writer: Option<String>) -> State {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use threadwise_lab::run::Measurement;
+use threadwise_machine::Machine;
 use threadwise_report::store::Store;
 use threadwise_report::{Error, Record, State};
 
@@ -37,6 +38,11 @@ fn begin(store: &Store, record: &Record) -> i64 {
 
 fn as_json(record: &Record) -> serde_json::Value {
     serde_json::to_value(&record.measurement).unwrap()
+}
+
+/// A machine as a manifest that is written now has it.
+fn machine_now(name: &str) -> serde_json::Value {
+    serde_json::to_value(Machine::load(name).unwrap()).unwrap()
 }
 
 #[test]
@@ -81,6 +87,8 @@ fn what_was_interrupted_is_gone_on_with_by_the_same_code_only() {
     let store = Store::open_or_create(&path).unwrap();
     let mut record = kept();
     record.measurement.samples.truncate(5);
+    record.manifest.machine = machine_now("smp-8");
+    record.measurement.qemu = String::from("QEMU 10.0");
     record.measurement.scheduler_versions = vec![String::new(), String::from("scx_lavd 1.1")];
     let id = begin(&store, &record);
     let why = |version: &str, kernel: &str| store.resume(id, version, kernel).unwrap_err().to_string();
@@ -92,19 +100,60 @@ fn what_was_interrupted_is_gone_on_with_by_the_same_code_only() {
     assert!(why(&version, "7.9").contains("the kernel is 7.9 now"));
     let resumed = store.resume(id, &version, "").unwrap();
     assert_eq!(resumed.measurement.samples.len(), 5);
-    let versions = [String::new(), String::from("scx_lavd 1.1")];
-    store.go_on(id, &versions).unwrap();
-    let other = store.go_on(id, &[String::new(), String::from("scx_lavd 1.2")]);
+    store.go_on(id, &record.measurement).unwrap();
+    let go_on = |qemu: &str, scheduler: &str| {
+        let mut now = record.measurement.clone();
+        now.qemu = qemu.into();
+        now.scheduler_versions[1] = scheduler.into();
+        store.go_on(id, &now).unwrap_err().to_string()
+    };
+    let other = go_on("QEMU 10.1", "scx_lavd 1.1");
     assert!(
-        other
-            .unwrap_err()
-            .to_string()
-            .contains("\"scx_lavd 1.2\" now and was \"scx_lavd 1.1\"")
+        other.contains("the emulator is \"QEMU 10.1\" now and was \"QEMU 10.0\""),
+        "{other}"
+    );
+    let other = go_on("QEMU 10.0", "scx_lavd 1.2");
+    assert!(
+        other.contains("\"scx_lavd 1.2\" now and was \"scx_lavd 1.1\""),
+        "{other}"
     );
     let failure = store.load(id).unwrap().failure;
     assert!(failure.is_some_and(|why| why.contains("scx_lavd 1.2")));
     store.end(id, None).unwrap();
     assert!(why(&version, "").contains("complete"));
+}
+
+#[test]
+fn what_was_interrupted_is_not_gone_on_with_on_a_machine_that_changed() {
+    let (folder, path) = place();
+    let file = folder.path().join("box.toml");
+    let machine = |mips: u32, cores: u32| {
+        let text = format!(
+            "name = \"box\"\ndescription = \"a box\"\ntopology = \"core:{cores} pu:1\"\n[lab]\nmips = {mips}\n"
+        );
+        std::fs::write(&file, text).unwrap();
+    };
+    machine(60, 4);
+    let store = Store::open_or_create(&path).unwrap();
+    let mut record = kept();
+    record.measurement.samples.truncate(5);
+    record.timelines.clear();
+    record.measurement.experiment.machine = file.display().to_string();
+    record.manifest.machine = machine_now(&record.measurement.experiment.machine);
+    let id = begin(&store, &record);
+    store.end(id, Some("interrupted")).unwrap();
+    let version = &record.measurement.version;
+    for (mips, cores, said) in [
+        (90, 4, "box.toml is another by now: lab.mips is 90 now and was 60"),
+        (60, 8, "entries now and had"),
+    ] {
+        machine(mips, cores);
+        let why = store.resume(id, version, "").unwrap_err().to_string();
+        assert!(why.contains(said), "{why}");
+        assert_eq!(store.load(id).unwrap().state, State::Interrupted, "nobody has it");
+    }
+    machine(60, 4);
+    store.resume(id, version, "").unwrap();
 }
 
 #[test]

@@ -279,10 +279,10 @@ pub fn machine_of(experiment: &Experiment) -> Result<Machine, Wrong> {
 }
 
 impl Recording {
-    /// The run begins, or it is gone on with by the same schedulers; `measurement` has no samples yet.
+    /// The run begins, or it is gone on with by the same emulator and schedulers; `measurement` has no samples yet.
     pub fn begin(&mut self, measurement: &Measurement) -> Result<(), Error> {
         match (&self.store, self.id) {
-            (Some(store), Some(id)) => store.go_on(id, &measurement.scheduler_versions),
+            (Some(store), Some(id)) => store.go_on(id, measurement),
             (Some(store), None) => {
                 self.id = Some(store.begin(&self.manifest, measurement)?);
                 Ok(())
