@@ -248,11 +248,12 @@ fn size_maps(skel: &mut OpenBpfSkel<'_>, options: &Options, nr_groups: u32) -> R
 fn machine(options: &Options) -> Result<Machine> {
     let name = options.machine.as_deref().unwrap_or("host");
     let machine = Machine::load(name)?;
+    // Not how many are possible: where CPUs can be added, as in many virtual machines, those are more than there are.
     ensure!(
-        name == "host" || machine.nr_cpus() == *scx_utils::NR_CPUS_POSSIBLE,
-        "--machine {name} has {} CPUs, this machine has {}",
+        name == "host" || machine.nr_cpus() == *scx_utils::NR_CPU_IDS,
+        "--machine {name} has {} CPUs, this machine has {}: name one with as many",
         machine.nr_cpus(),
-        *scx_utils::NR_CPUS_POSSIBLE
+        *scx_utils::NR_CPU_IDS
     );
     Ok(machine)
 }
