@@ -40,7 +40,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// How long synthetic programs may take to load, end and report by the machine's time, beside twice the time that they are to run.
 const REPORT_DEADLINE: Duration = Duration::from_secs(20);
-/// Other programs may take this long.
+/// Other programs may take so long beside that, since those that are told how long to run may need it to set up.
 const COMMAND_DEADLINE: Duration = Duration::from_secs(300);
 
 /// One run of one or more programs under one scheduler.
@@ -505,10 +505,7 @@ impl<'a> Session<'a> {
         let seconds = Duration::from_secs_f64(self.experiment.seconds);
         let running = programs.iter().all(|program| program.runs_for_seconds());
         let running = running.then_some(seconds);
-        let deadline = match programs.iter().all(|program| program.synthetic.is_some()) {
-            true => start_delay + seconds * 2 + REPORT_DEADLINE,
-            false => COMMAND_DEADLINE,
-        };
+        let deadline = deadline(self.experiment, &programs, in_two_orders);
         let (answer, counted) = self.guest.ask_counting(&request, settle, running, deadline)?;
         let Response::Ran {
             outputs,
@@ -561,6 +558,16 @@ impl<'a> Session<'a> {
             void: lost > LOST_LIMIT || late > LATE_LIMIT || started_late,
         })
     }
+}
+
+/// When a run's programs are given up, from the request on. In two orders two of them run one after the other.
+fn deadline(experiment: &Experiment, programs: &[&Program], in_two_orders: bool) -> Duration {
+    let running = Duration::from_secs_f64(experiment.start_delay_s + 2.0 * experiment.seconds);
+    let beside = match programs.iter().all(|program| program.synthetic.is_some()) {
+        true => REPORT_DEADLINE,
+        false => COMMAND_DEADLINE,
+    };
+    (running + beside) * if in_two_orders { 2 } else { 1 }
 }
 
 /// Why a sample is void, in words.
@@ -671,6 +678,26 @@ mod tests {
                 .collect::<String>()
         };
         assert_eq!([order(0), order(1), order(2)], ["ab", "ba", "ab"]);
+    }
+
+    #[test]
+    fn commands_may_run_for_the_seconds_of_their_experiment() {
+        let text = |more: &str| {
+            format!(
+                "name = \"x\"\ndescription = \"x\"\nmachine = \"smp-8\"\nseconds = 600\nrounds = 2\nseed = 1\n\
+                 start_delay_s = 60\n[[scheduler]]\nname = \"kernel\"\n[[program]]\nname = \"A\"\n{more}"
+            )
+        };
+        let of = |more: &str, in_two_orders| {
+            let experiment = Experiment::from_toml(&text(more), Path::new("x")).unwrap();
+            let program = experiment.program("A");
+            deadline(&experiment, &[program], in_two_orders).as_secs()
+        };
+        let command = "command = [\"a\", \"{seconds}\"]";
+        assert_eq!(of(command, false), 300 + 2 * 600 + 60);
+        assert_eq!(of(command, true), 2 * (300 + 2 * 600 + 60));
+        let synthetic = "synthetic = { ratio = \"1:1\", phase_units = 3000 }";
+        assert_eq!(of(synthetic, false), 20 + 2 * 600 + 60);
     }
 
     #[test]
