@@ -608,7 +608,16 @@ pub(crate) fn performance(output: &Output, program: &Program) -> Result<f64, Err
     if program.synthetic.is_some() {
         let report: synthetic::Report = serde_json::from_str(&output.stdout)
             .map_err(|error| Error::InGuest(format!("{name} reported {:?} ({error})", output.stdout)))?;
-        return Ok(report.work_units_per_s);
+        // A figure of nothing can be neither averaged nor compared, and the whole run could not be evaluated.
+        return Some(report.work_units_per_s)
+            .filter(|rate| rate.is_finite() && *rate > 0.0)
+            .ok_or_else(|| {
+                Error::InGuest(format!(
+                    "{name} starved: it did no unit of work in {} s. Let programs run longer (--seconds), or leave the \
+                     scheduler out that lets it starve (--schedulers)",
+                    report.duration_s
+                ))
+            });
     }
     if let Some(figure) = &program.figure {
         return figure_in(figure, &output.stdout)
@@ -754,6 +763,34 @@ mod tests {
             let error = performance(&wrong, &counted("Throughput")).unwrap_err();
             assert!(error.to_string().contains("\"Throughput\""), "{error}");
         }
+    }
+
+    #[test]
+    fn a_synthetic_program_that_did_nothing_is_no_sample() {
+        let program = Program {
+            name: "A".into(),
+            synthetic: Some(toml::from_str("ratio = \"1:1\"\nphase_units = 3000").unwrap()),
+            ..Program::default()
+        };
+        let did = |units_per_s: &str| {
+            let report = format!(
+                r#"{{"schema":"x","ratio":"1:1","threads":1,"seed":1,"phase_units":3000,"calibrated_units_per_s":null,
+                "distribution":"uniform","wait":"passive","started_at_ns":1,"duration_s":4.0,"interrupted":false,
+                "work_units":0,"work_units_per_s":{units_per_s},"rounds":0,"parallel_units":0,"serial_units":0,
+                "units_per_thread":[0],"parallel_s":0.0,"serial_s":0.0}}"#
+            );
+            let output = Output {
+                stdout: report,
+                ..output(Some(0))
+            };
+            performance(&output, &program)
+        };
+        assert_eq!(did("2.5").unwrap(), 2.5);
+        let error = did("0.0").unwrap_err().to_string();
+        assert!(
+            error.contains("A starved") && error.contains("in 4 s") && error.contains("--seconds"),
+            "{error}"
+        );
     }
 
     #[test]
