@@ -9,7 +9,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -235,41 +237,35 @@ impl Store {
     /// Takes over an interrupted run, to go on with it; `version`, where one is booted `kernel`, and the machine that its
     /// experiment names must be what it was begun with, or its rounds would not compare.
     ///
+    /// Of several processes that want it at a time one gets it.
+    ///
     /// # Errors
     /// [`Error::NotResumable`] says why not.
     pub fn resume(&self, id: i64, version: &str, kernel: &str) -> Result<Record, Error> {
+        // Nobody else writes between what is read here and the new owner's name.
+        let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate);
+        let transaction = transaction.map_err(self.fail())?;
+        let owner = self.writer_of(id)?;
         let record = self.load(id)?;
-        let fail = |why: String| Err(Error::NotResumable { id, why });
-        match record.state {
-            State::Complete => return fail(String::from("it is complete")),
-            State::Running => return fail(String::from("a process measures it now; wait for it to end")),
-            State::Interrupted => {}
-        }
-        let measured = &record.measurement;
-        for (what, then, now) in [
-            ("threadwise", measured.version.as_str(), version),
-            ("the kernel", measured.kernel.as_str(), kernel),
-        ] {
-            if then != now {
-                return fail(format!(
-                    "{what} is {now} now and was {then}; results of the two do not belong into one run. Begin a new one"
-                ));
-            }
-        }
-        let name = &measured.experiment.machine;
-        let machine = Machine::load(name)?;
-        if let Some(difference) = difference("", &record.manifest.machine, &json_value(&machine)) {
-            return fail(format!(
-                "machine {name} is another by now: {difference}. Give it back what it had, or begin a new run"
-            ));
-        }
-        self.connection
-            .execute(
-                "UPDATE run SET writer = ?2, failure = NULL WHERE id = ?1",
-                params![id, writer()],
-            )
+        check_resumable(&record, version, kernel)?;
+        let update =
+            "UPDATE run SET writer = ?2, failure = NULL WHERE id = ?1 AND complete = 0 AND writer IS ?3";
+        let changed = transaction
+            .execute(update, params![id, writer(), owner])
             .map_err(self.fail())?;
+        if changed != 1 {
+            let why = String::from("another process took it over meanwhile; wait for it to end");
+            return Err(Error::NotResumable { id, why });
+        }
+        transaction.commit().map_err(self.fail())?;
         Ok(record)
+    }
+
+    /// Who measures it, or did last.
+    fn writer_of(&self, id: i64) -> Result<Option<String>, Error> {
+        let query = "SELECT writer FROM run WHERE id = ?1";
+        let row = self.connection.query_row(query, [id], |row| row.get(0));
+        row.optional().map(Option::flatten).map_err(self.fail())
     }
 
     /// A guest was booted to go on with a run: what emulates it and its schedulers, as `now` has them, are of the versions
@@ -476,6 +472,36 @@ impl Store {
         let done = self.connection.execute("DELETE FROM run WHERE id = ?1", [id]);
         done.map(drop).map_err(self.fail())
     }
+}
+
+/// Whether a run can be gone on with: nobody measures it, and `version`, `kernel` and its machine are what they were.
+fn check_resumable(record: &Record, version: &str, kernel: &str) -> Result<(), Error> {
+    let id = record.id;
+    let fail = |why: String| Err(Error::NotResumable { id, why });
+    match record.state {
+        State::Complete => return fail(String::from("it is complete")),
+        State::Running => return fail(String::from("a process measures it now; wait for it to end")),
+        State::Interrupted => {}
+    }
+    let measured = &record.measurement;
+    for (what, then, now) in [
+        ("threadwise", measured.version.as_str(), version),
+        ("the kernel", measured.kernel.as_str(), kernel),
+    ] {
+        if then != now {
+            return fail(format!(
+                "{what} is {now} now and was {then}; results of the two do not belong into one run. Begin a new one"
+            ));
+        }
+    }
+    let name = &measured.experiment.machine;
+    let machine = Machine::load(name)?;
+    if let Some(difference) = difference("", &record.manifest.machine, &json_value(&machine)) {
+        return fail(format!(
+            "machine {name} is another by now: {difference}. Give it back what it had, or begin a new run"
+        ));
+    }
+    Ok(())
 }
 
 fn json(value: &impl Serialize) -> String {

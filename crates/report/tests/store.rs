@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
 use std::path::{Path, PathBuf};
+use std::sync::Barrier;
 
 use tempfile::TempDir;
 use threadwise_lab::run::Measurement;
@@ -154,6 +155,34 @@ fn what_was_interrupted_is_not_gone_on_with_on_a_machine_that_changed() {
     }
     machine(60, 4);
     store.resume(id, version, "").unwrap();
+}
+
+#[test]
+fn of_several_that_want_to_go_on_with_a_run_one_does() {
+    let (_folder, path) = place();
+    let store = Store::open_or_create(&path).unwrap();
+    let mut record = kept();
+    record.manifest.machine = machine_now("smp-8");
+    let id = begin(&store, &record);
+    let version = record.measurement.version.as_str();
+    for _ in 0..10 {
+        store.end(id, Some("interrupted")).unwrap();
+        let (path, together) = (&path, &Barrier::new(4));
+        let take_over = move || {
+            let store = Store::open(path).unwrap();
+            together.wait();
+            store.resume(id, version, "").map(drop)
+        };
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..4).map(|_| scope.spawn(take_over)).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        let (taken, refused): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
+        assert_eq!(taken.len(), 1);
+        for error in refused.into_iter().filter_map(Result::err) {
+            assert!(error.to_string().contains("measures it now"), "{error}");
+        }
+    }
 }
 
 #[test]
