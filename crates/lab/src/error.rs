@@ -96,6 +96,17 @@ pub enum Error {
         /// Why the last attempt was void.
         why: String,
     },
+    /// The host kept up, but a program took longer to load than the programs of a run wait for each other.
+    #[error(
+        "in {attempts} attempts at {run} the host kept up, but a program was not loaded at the common start: raise \
+         start_delay_s in the experiment, or mips, with --mips or in the machine file"
+    )]
+    NotLoaded {
+        /// The run.
+        run: String,
+        /// How often it was tried.
+        attempts: u32,
+    },
     /// Somebody ended it.
     #[error("interrupted")]
     Interrupted,

@@ -473,12 +473,8 @@ impl<'a> Session<'a> {
             least_lost = least_lost.min(sample.lost);
             attempts += 1;
         }
-        let last = samples.last();
-        Err(Error::Overloaded {
-            run: format!("{} under {}", run.join(" + "), scheduler.name),
-            attempts,
-            why: last.map(why_void).unwrap_or_default(),
-        })
+        let run = format!("{} under {}", run.join(" + "), scheduler.name);
+        Err(given_up(run, attempts, samples.last()))
     }
 
     fn take(&mut self, round: u32, scheduler: &Scheduler, run: &[String]) -> Result<Sample, Error> {
@@ -568,6 +564,20 @@ fn deadline(experiment: &Experiment, programs: &[&Program], in_two_orders: bool)
         false => COMMAND_DEADLINE,
     };
     (running + beside) * if in_two_orders { 2 } else { 1 }
+}
+
+/// Why a run is given up whose last attempt was this void sample.
+fn given_up(run: String, attempts: u32, last: Option<&Sample>) -> Error {
+    match last {
+        Some(last) if last.lost <= LOST_LIMIT && last.late <= LATE_LIMIT => {
+            Error::NotLoaded { run, attempts }
+        }
+        _ => Error::Overloaded {
+            run,
+            attempts,
+            why: last.map(why_void).unwrap_or_default(),
+        },
+    }
 }
 
 /// Why a sample is void, in words.
@@ -716,6 +726,31 @@ mod tests {
             ..output(Some(2))
         };
         assert!(started_late(&late) && !started_late(&output(Some(2))) && !started_late(&output(Some(0))));
+    }
+
+    #[test]
+    fn programs_that_load_too_slowly_are_not_given_slower_cpus() {
+        let sample = |lost: f64, late: f64| {
+            let json = format!(
+                "{{\"round\":0,\"scheduler\":\"kernel\",\"run\":[\"A\"],\"performance\":[],\"idle\":0.0,\"lost\":{lost},\
+                 \"late\":{late},\"void\":true}}"
+            );
+            serde_json::from_str::<Sample>(&json).unwrap()
+        };
+        let why = |lost, late| given_up("A under kernel".into(), 8, Some(&sample(lost, late))).to_string();
+        let slow = why(0.0, 0.01);
+        assert!(
+            slow.contains("8 attempts at A under kernel")
+                && slow.contains("raise start_delay_s")
+                && !slow.contains("lower mips"),
+            "{slow}"
+        );
+        for overloaded in [why(0.5, 0.0), why(0.0, 0.5)] {
+            assert!(
+                overloaded.contains("lower mips") && !overloaded.contains("start_delay_s"),
+                "{overloaded}"
+            );
+        }
     }
 
     #[test]
