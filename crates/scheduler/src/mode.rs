@@ -3,10 +3,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use threadwise_machine::Machine;
+use tracing::warn;
 
 use crate::bpf_intf::{tw_limits_TW_DOMAINS, tw_limits_TW_MAX_CPUS};
 
@@ -54,6 +56,51 @@ fn of_platform(path: &Path) -> Result<Mode> {
             path.display()
         ),
     })
+}
+
+/// How often the platform's power profile is looked at.
+const PROFILE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Looks at the platform's power profile while the scheduler runs.
+#[derive(Debug)]
+pub struct Follower {
+    looked: Instant,
+    /// Whether it could not be read the last time, which was told.
+    is_lost: bool,
+}
+
+impl Follower {
+    /// Of one that has just been read.
+    pub fn begin() -> Self {
+        Self {
+            looked: Instant::now(),
+            is_lost: false,
+        }
+    }
+
+    /// The number of the mode that the profile asks for by now; none if it is not time to look again, or it cannot be read.
+    pub fn look(&mut self) -> Option<u32> {
+        if self.looked.elapsed() < PROFILE_INTERVAL {
+            return None;
+        }
+        self.looked = Instant::now();
+        self.heed(Mode::Auto.number())
+    }
+
+    /// A driver that is reloaded takes its file away for a while, and firmware may name a profile that nobody knows: no
+    /// reason to end a scheduler that runs.
+    fn heed(&mut self, read: Result<u32>) -> Option<u32> {
+        let was_lost = std::mem::replace(&mut self.is_lost, read.is_err());
+        match read {
+            Ok(number) => Some(number),
+            Err(error) => {
+                if !was_lost {
+                    warn!("--mode auto stays as it is until the power profile can be read again: {error:#}");
+                }
+                None
+            }
+        }
+    }
 }
 
 /// Which CPUs share a last-level cache or a package, in the form in which the BPF program wants it.
@@ -130,6 +177,20 @@ mod tests {
         );
         let none = of_platform(Path::new("/nowhere")).expect_err("no file");
         assert!(format!("{none:#}").contains("/nowhere"), "{none:#}");
+    }
+
+    #[test]
+    fn a_profile_that_cannot_be_read_for_a_while_changes_nothing() {
+        let mut follower = Follower::begin();
+        assert_eq!(follower.look(), None, "it was read just now");
+        assert_eq!(follower.heed(Ok(2)), Some(2));
+        for _ in 0..2 {
+            let gone = of_platform(Path::new("/nowhere")).map(|_| 1);
+            assert_eq!(follower.heed(gone), None);
+            assert!(follower.is_lost, "told once");
+        }
+        assert_eq!(follower.heed(Ok(1)), Some(1));
+        assert!(!follower.is_lost, "told again if it is lost again");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use tracing::info;
 use crate::bpf_intf;
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::configure::{configure, rodata};
-use crate::mode::Mode;
+use crate::mode::{Follower, Mode};
 use crate::newcomers::Newcomers;
 use crate::options::Options;
 use crate::pairing::Counting;
@@ -35,9 +35,6 @@ const RECORD_INTERVAL: Duration = Duration::from_millis(200);
 
 /// `struct tw_group`; the ready count comes first.
 const GROUP_BYTES: usize = size_of::<bpf_intf::tw_group>();
-
-/// How often the platform's power profile is looked at.
-const PROFILE_INTERVAL: Duration = Duration::from_secs(1);
 
 const NO_BSS: &str = "the BPF object has no bss";
 
@@ -97,8 +94,8 @@ pub struct Scheduler<'a> {
     newcomers: Option<Newcomers>,
     /// The ring buffer of decisions, if they are recorded.
     recording: Option<Recording>,
-    /// When the platform's power profile was last looked at, if it decides.
-    profile_seen: Option<Instant>,
+    /// The platform's power profile, if it decides.
+    profile: Option<Follower>,
 }
 
 impl<'a> Scheduler<'a> {
@@ -150,7 +147,7 @@ impl<'a> Scheduler<'a> {
             counting,
             newcomers,
             recording,
-            profile_seen: (options.mode == Mode::Auto).then(Instant::now),
+            profile: (options.mode == Mode::Auto).then(Follower::begin),
         })
     }
 
@@ -201,14 +198,9 @@ impl<'a> Scheduler<'a> {
 
     /// Takes over the mode that the platform's power profile asks for by now.
     fn follow_profile(&mut self) -> Result<()> {
-        if self
-            .profile_seen
-            .is_none_or(|seen| seen.elapsed() < PROFILE_INTERVAL)
-        {
+        let Some(mode) = self.profile.as_mut().and_then(Follower::look) else {
             return Ok(());
-        }
-        self.profile_seen = Some(Instant::now());
-        let mode = Mode::Auto.number()?;
+        };
         let bss = self.skel.maps.bss_data.as_mut().context(NO_BSS)?;
         if bss.mode != mode {
             info!("the platform's power profile changed");
