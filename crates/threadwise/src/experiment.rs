@@ -190,13 +190,15 @@ impl Options {
     pub fn report(&self, measurement: Measurement) -> Result<ExitCode> {
         let evaluation = evaluate(measurement)?;
         let json = serde_json::to_string_pretty(&evaluation)?;
-        if let Some(path) = &self.output {
-            std::fs::write(path, &json).with_context(|| format!("cannot write {}", path.display()))?;
-        }
+        let written = self.output.as_ref().map_or(Ok(()), |path| {
+            std::fs::write(path, &json).with_context(|| format!("cannot write {}", path.display()))
+        });
         match self.format {
             Format::Text => print!("{}", table::render(&evaluation)),
             Format::Json => println!("{json}"),
         }
+        // What took hours is printed all the same.
+        written?;
         let findings = &evaluation.findings;
         ensure!(
             !self.strict || !findings.is_empty(),

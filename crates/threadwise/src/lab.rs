@@ -13,12 +13,13 @@ use threadwise_lab::exec::{self, Job};
 use threadwise_lab::experiment::{Experiment, LeftOut, Scheduler};
 use threadwise_lab::governor::{CacheModel, Governing};
 use threadwise_lab::guest::{Guest, Kernel};
-use threadwise_lab::run::{self, Progress};
+use threadwise_lab::run::{self, Measurement, Progress};
 use threadwise_lab::{Error, table};
 use threadwise_machine::Machine;
 use threadwise_machine::wrong::{Step, Wrong};
 
 use crate::experiment::{self, Recording, Task, in_file, progress_bar};
+use crate::report::{file_name, save};
 
 /// Above this share of lost time `lab exec` warns. It starts programs, new code for QEMU to translate, within what it
 /// counts; so it is laxer than an experiment.
@@ -318,21 +319,55 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
         Some(error) => Err(error),
         None => recording.end(failure.as_deref()),
     };
-    if let Some(failure) = outcome.failure {
-        // What was measured is not lost, but it is no result either.
-        let path = format!("{}.incomplete.json", experiment.name);
-        std::fs::write(&path, serde_json::to_string_pretty(&outcome.measurement)?)
-            .with_context(|| format!("cannot write {path}"))?;
-        let resume = match kept? {
-            Some(id) => format!("; go on with: threadwise lab run --resume {id}"),
-            None => String::new(),
-        };
-        return Err(anyhow::Error::from(failure).context(format!(
-            "given up; what was measured until then is in {path}{resume}"
-        )));
+    let aside = || write_aside(&experiment.name, &outcome.measurement);
+    match (outcome.failure, kept) {
+        (Some(failure), kept) => Err(given_up(failure, kept, &aside())),
+        (None, Ok(_)) => options.experiment.report(outcome.measurement),
+        (None, Err(error)) => {
+            let aside = aside();
+            let reported = options.experiment.report(outcome.measurement);
+            Err(unkept(error, reported, &aside))
+        }
     }
-    kept?;
-    options.experiment.report(outcome.measurement)
+}
+
+/// Writes what was measured by a run that is given up or cannot be kept: it is not lost, but it is no result either. Says
+/// where it is, or why it is nowhere, which is no reason to tell nothing else.
+fn write_aside(name: &str, measurement: &Measurement) -> String {
+    let path = format!("{}.incomplete.json", file_name(name));
+    let json = serde_json::to_string_pretty(measurement).map_err(anyhow::Error::from);
+    match json.and_then(|json| save(path.as_ref(), &json)) {
+        Ok(()) => format!("what was measured until then is in {path}"),
+        Err(error) => format!("what was measured until then is in no file of its own ({error:#})"),
+    }
+}
+
+/// What is said of a run that failed: why, where what was measured is, and how to go on.
+fn given_up(
+    failure: Error,
+    kept: Result<Option<i64>, threadwise_report::Error>,
+    aside: &str,
+) -> anyhow::Error {
+    let (failure, resume) = match (failure, kept) {
+        (failure, Ok(None)) => (failure.into(), String::new()),
+        (failure, Ok(Some(id))) => {
+            let resume = format!("; go on with: threadwise lab run --resume {id}");
+            (failure.into(), resume)
+        }
+        // What cannot be kept is not measured on: that is why it was interrupted.
+        (Error::Interrupted, Err(error)) => (anyhow::Error::from(error), String::new()),
+        (failure, Err(error)) => (failure.into(), format!("; it is not kept as ended ({error})")),
+    };
+    failure.context(format!("given up; {aside}{resume}"))
+}
+
+/// What is said of a run that was measured to its end and could not be kept so.
+fn unkept(error: threadwise_report::Error, reported: Result<ExitCode>, aside: &str) -> anyhow::Error {
+    let results = match reported {
+        Ok(_) => String::from("its results are printed"),
+        Err(why) => format!("nor could its results be reported ({why:#})"),
+    };
+    anyhow::Error::from(error).context(format!("the run is not kept; {results}; {aside}"))
 }
 
 /// The other sched_ext schedulers, as `scripts/peers` builds them.
@@ -477,6 +512,38 @@ mod tests {
             .into_iter()
             .map(|scheduler| scheduler.name)
             .collect()
+    }
+
+    #[test]
+    fn why_a_run_failed_is_said_whatever_becomes_of_its_file_and_record() {
+        let failure = || Error::InGuest(String::from("A ended with 1"));
+        let full = || threadwise_report::Error::Incomparable(String::from("the disk is full"));
+        let says = |error: anyhow::Error, parts: &[&str]| {
+            let said = format!("{error:#}");
+            assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+            said
+        };
+        let resumable = given_up(failure(), Ok(Some(7)), "it is nowhere");
+        says(resumable, &["it is nowhere", "--resume 7", "A ended with 1"]);
+        let not_kept = given_up(failure(), Err(full()), "it is in x");
+        says(not_kept, &["it is in x", "the disk is full", "A ended with 1"]);
+        let by_us = given_up(Error::Interrupted, Err(full()), "it is in x");
+        let said = says(by_us, &["it is in x", "the disk is full"]);
+        assert!(!said.contains("interrupted"), "nobody did: {said}");
+        let complete = unkept(full(), Ok(ExitCode::SUCCESS), "it is in x");
+        says(
+            complete,
+            &["results are printed", "it is in x", "the disk is full"],
+        );
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_told_of() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/runs/phases.json");
+        let record = threadwise_report::Record::from_file(path.as_ref()).unwrap();
+        // Longer than a file's name may be (NAME_MAX in linux/limits.h).
+        let said = write_aside(&"x".repeat(300), &record.measurement);
+        assert!(said.contains("no file of its own (cannot write xxx"), "{said}");
     }
 
     #[test]

@@ -93,22 +93,23 @@ fn prefix(all: &[Shown], run: &Shown) -> String {
 
 fn default_path(runs: &[Shown]) -> PathBuf {
     let name = |run: &Shown| {
-        let safe = |sign: char| {
-            if sign.is_alphanumeric() || sign == '-' {
-                sign
-            } else {
-                '_'
-            }
-        };
         let experiment = &run.record.measurement.experiment.name;
-        format!(
-            "{}-{}",
-            experiment.chars().map(safe).collect::<String>(),
-            run.record.id
-        )
+        format!("{}-{}", file_name(experiment), run.record.id)
     };
     let names: Vec<String> = runs.iter().map(name).collect();
     PathBuf::from(format!("{}.html", names.join("-")))
+}
+
+/// The beginning of a file's name for an experiment, whose name may have any signs.
+pub fn file_name(experiment: &str) -> String {
+    let safe = |sign: char| {
+        if sign.is_alphanumeric() || sign == '-' {
+            sign
+        } else {
+            '_'
+        }
+    };
+    experiment.chars().map(safe).collect()
 }
 
 /// Writes a file into a folder, which is made if there is none.
@@ -120,4 +121,15 @@ pub fn save_in(folder: &Path, name: &str, text: &str) -> Result<()> {
 /// Writes a file.
 pub fn save(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_an_experiment_leads_into_no_folder() {
+        assert_eq!(file_name("two-apps"), "two-apps");
+        assert_eq!(file_name("../A / B.c"), "___A___B_c");
+    }
 }
