@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A guest: QEMU with a kernel, an image and the governor, and the conversation with its agent.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -109,12 +111,54 @@ pub struct Counted {
     pub host: Duration,
 }
 
+/// The folders of this process's guests.
+static FOLDERS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Removes the folders of all guests of this process, which is about to end without dropping them: a signal's handler cannot,
+/// while who has them waits for something. What ends the process ends QEMU.
+pub fn remove_folders() {
+    let folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+    for folder in folders.iter() {
+        // Its guest may be dropped at this moment.
+        let _ = fs::remove_dir_all(folder);
+    }
+}
+
+/// A guest's folder, which is removed when this is dropped, or by [`remove_folders`].
+struct Folder(TempDir);
+
+impl Folder {
+    fn create() -> Result<Self, Error> {
+        // Held until it is known: whoever removes all of them by then finds it.
+        let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = tempfile::Builder::new()
+            .prefix("threadwise-lab")
+            .tempdir()
+            .map_err(io_error("create", "a folder"))?;
+        folders.insert(folder.path().to_path_buf());
+        Ok(Self(folder))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+        // Before it is forgotten, or a handler that looks just then would end the process with half of it left.
+        let _ = fs::remove_dir_all(self.path());
+        folders.remove(self.path());
+    }
+}
+
 /// A running guest. Dropping it ends QEMU and removes its files.
 pub struct Guest {
     qemu: Child,
     port: BufReader<UnixStream>,
     counters: Counters,
-    folder: TempDir,
+    folder: Folder,
     /// The kernel's release as the guest reports it.
     pub release: String,
     /// Whether programs run at the machine's speed, as they do at first, or as fast as the host can.
@@ -190,10 +234,7 @@ impl Guest {
         kernel: &Kernel,
         image: &Image,
     ) -> Result<Self, Error> {
-        let folder = tempfile::Builder::new()
-            .prefix("threadwise-lab")
-            .tempdir()
-            .map_err(io_error("create", "a folder"))?;
+        let folder = Folder::create()?;
         let path = |name: &str| folder.path().join(name);
         image.write(&path("image.cpio"))?;
         let plugin = governor::build(folder.path())?;

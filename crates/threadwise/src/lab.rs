@@ -12,7 +12,7 @@ use serde_json::json;
 use threadwise_lab::exec::{self, Job};
 use threadwise_lab::experiment::{Experiment, LeftOut, Scheduler};
 use threadwise_lab::governor::{CacheModel, Governing};
-use threadwise_lab::guest::{Guest, Kernel};
+use threadwise_lab::guest::{self, Guest, Kernel};
 use threadwise_lab::run::{self, Measurement, Progress};
 use threadwise_lab::{Error, table};
 use threadwise_machine::Machine;
@@ -197,7 +197,19 @@ pub fn run(command: Command) -> Result<ExitCode> {
     }
 }
 
+/// Has SIGINT and SIGTERM end this process with its guest and that one's files. Who waits for a command, or for a line of
+/// the input, has nothing that would be lost.
+fn end_on_signals() -> Result<()> {
+    let end = || {
+        guest::remove_folders();
+        eprintln!("threadwise: interrupted");
+        std::process::exit(2);
+    };
+    ctrlc::set_handler(end).context("cannot handle signals")
+}
+
 fn exec(options: ExecOptions) -> Result<ExitCode> {
+    end_on_signals()?;
     let scheduler: Vec<String> = options
         .scheduler
         .iter()
@@ -251,6 +263,7 @@ fn exec(options: ExecOptions) -> Result<ExitCode> {
 }
 
 fn serve(options: &ServeOptions) -> Result<ExitCode> {
+    end_on_signals()?;
     let mut guest = options.guest.boot(std::iter::empty(), false)?;
     for line in std::io::stdin().lines() {
         let answer = match serde_json::from_str(&line?) {

@@ -3,7 +3,10 @@
 
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
-use std::process::{Command, Output};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
 
@@ -60,6 +63,62 @@ fn every_command_explains_itself() {
         let output = threadwise(&[command, &["--help"]].concat());
         assert!(output.status.success());
         assert!(text(&output.stdout).contains("Usage: threadwise"), "{command:?}");
+    }
+}
+
+/// A folder with a program in QEMU's place that does nothing, and with what its guest would boot.
+fn without_qemu() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("qemu-system-x86_64", "#!/bin/sh\nexec sleep 60\n"),
+        ("busybox", "#!/bin/sh\n"),
+        ("vmlinuz", ""),
+        ("config", ""),
+        ("release", "7.2"),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    }
+    std::fs::create_dir(folder.path().join("tmp")).unwrap();
+    folder
+}
+
+#[test]
+fn a_guest_whose_process_a_signal_ends_leaves_no_folder_behind() {
+    for (command, signal) in [("exec", libc::SIGTERM), ("serve", libc::SIGINT)] {
+        let folder = without_qemu();
+        let temporary = folder.path().join("tmp");
+        let path = std::env::var("PATH").unwrap();
+        let mut running = Command::new(env!("CARGO_BIN_EXE_threadwise"))
+            .args(["lab", command, "--kernel"])
+            .arg(folder.path())
+            .args(["sh"].iter().filter(|_| command == "exec"))
+            .env("PATH", format!("{}:{path}", folder.path().display()))
+            .env("TMPDIR", &temporary)
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let has_started = || {
+            let mut folders = std::fs::read_dir(&temporary).unwrap();
+            folders.any(|folder| folder.unwrap().path().join("qemu.log").exists())
+        };
+        let patience = Instant::now() + Duration::from_secs(60);
+        while !has_started() {
+            assert!(Instant::now() < patience && running.try_wait().unwrap().is_none());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // SAFETY: the child has not been waited for.
+        unsafe { libc::kill(running.id() as i32, signal) };
+        let output = running.wait_with_output().unwrap();
+        let said = text(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && said.contains("interrupted"),
+            "{said}"
+        );
+        let left = std::fs::read_dir(&temporary).unwrap().count();
+        assert_eq!(left, 0, "lab {command}");
     }
 }
 
