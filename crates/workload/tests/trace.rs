@@ -124,6 +124,39 @@ fn a_wake_up_that_ends_no_sleep_is_none() {
 }
 
 #[test]
+fn an_old_wake_up_does_not_hide_the_one_that_ends_the_sleep() {
+    // 9 finds 8 awake long before; 7 wakes it just before it leaves its CPU, and is named by the first of its two events.
+    let wakes = |first: &str| {
+        let text = format!(
+            "\
+ a 7 [000] 1.000000: sched:sched_switch: swapper/0:0 [120] R ==> a:7 [120]
+ swapper 0 [001] 1.000000: sched:sched_switch: swapper/1:0 [120] R ==> b:8 [120]
+ swapper 0 [002] 1.000000: sched:sched_switch: swapper/2:0 [120] R ==> c:9 [120]
+ c 9 [002] {first}: sched:sched_waking: comm=b pid=8 prio=120 target_cpu=001
+ a 7 [000] 1.004990: sched:sched_waking: comm=b pid=8 prio=120 target_cpu=001
+ b 8 [001] 1.004995: sched:sched_wakeup: comm=b pid=8 prio=120 target_cpu=001
+ b 8 [001] 1.005000: sched:sched_switch: b:8 [120] S ==> swapper/1:0 [120]
+ swapper 0 [001] 1.005010: sched:sched_switch: swapper/1:0 [120] R ==> b:8 [120]
+ b 8 [001] 1.006010: sched:sched_switch: b:8 [120] X ==> swapper/1:0 [120]
+"
+        );
+        Trace::parse(&text).unwrap()
+    };
+    // A millisecond after the beginning, and so that only the racing one is near enough to the switch.
+    for first in ["1.001000", "1.004975"] {
+        let trace = wakes(first);
+        assert_eq!(
+            trace.tasks[1].deeds,
+            [Deed::Ran(5_000 * US), Deed::Awaited(0), Deed::Ran(1_000 * US)],
+            "{first}"
+        );
+        assert_eq!(trace.tasks[1].latencies_ns, [10 * US]);
+        assert_eq!(trace.tasks[2].deeds, [Deed::Ran(6_010 * US)], "{first}");
+        assert_eq!(trace.nr_unexplained, 0);
+    }
+}
+
+#[test]
 fn what_the_scheduler_did_for_itself_is_left_out() {
     let text = "\
  a 7 [000] 1.000000: sched:sched_switch: a:7 [120] S ==> migration/0:19 [0]

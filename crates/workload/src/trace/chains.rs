@@ -40,8 +40,8 @@ struct Task {
     state: State,
     /// What it ran that is not written down yet.
     ran: u64,
-    /// The last wake-up that found it awake.
-    early: Option<Wake>,
+    /// Wake-ups that found it awake: the last one, and those at most [`RACE_NS`] before that.
+    early: Vec<Wake>,
     /// For each deed that is a wake-up, which.
     wakes: BTreeMap<usize, usize>,
 }
@@ -131,7 +131,7 @@ impl Chains {
             },
             state,
             ran: 0,
-            early: None,
+            early: Vec::new(),
             wakes: BTreeMap::new(),
         });
         Some(index)
@@ -158,18 +158,20 @@ impl Chains {
             State::Runs { .. } | State::Waits | State::Ended => {}
         }
         let task = &mut self.tasks[task];
-        task.early = None;
+        task.early.clear();
         task.state = State::Runs { since: at };
     }
 
-    /// It slept, and nobody was seen to wake it since: the one that was just before may have been the one.
+    /// It slept, and nobody was seen to wake it since: the one that was just before may have been the one. Of several, the
+    /// first: where `sched_waking` and `sched_wakeup` are both recorded, the former names the waker.
     fn wake_unseen(&mut self, task: usize, since: u64, at: u64) {
-        match self.tasks[task].early {
-            Some(early) if since - early.at <= RACE_NS => {
+        let early = &self.tasks[task].early;
+        match early.iter().find(|early| since - early.at <= RACE_NS).copied() {
+            Some(early) => {
                 self.end_sleep(task, early, since, since);
                 self.tasks[task].recorded.latencies_ns.push(at - since);
             }
-            _ => {
+            None => {
                 self.nr_unexplained += 1;
                 self.tasks[task].recorded.deeds.push(Deed::Slept(at - since));
             }
@@ -197,7 +199,7 @@ impl Chains {
                 self.end_sleep(task, wake, since, at);
                 self.tasks[task].state = State::Woken { at };
             }
-            State::Runs { .. } => self.tasks[task].early = self.tasks[task].early.or(Some(wake)),
+            State::Runs { .. } => self.tasks[task].add_early(wake),
             State::Waits | State::Woken { .. } | State::Ended => {}
         }
     }
@@ -229,6 +231,12 @@ impl Chains {
 }
 
 impl Task {
+    /// Older ones than could race with a switch after this one are forgotten, so that few are kept.
+    fn add_early(&mut self, wake: Wake) {
+        self.early.retain(|early| wake.at - early.at <= RACE_NS);
+        self.early.push(wake);
+    }
+
     /// Brings what it ran up to date.
     fn account(&mut self, at: u64) {
         if let State::Runs { since } = &mut self.state {
