@@ -12,10 +12,9 @@ const Z: f64 = 1.959_963_984_540_054;
 /// beta function, which is 7e-6 off at 100,000 and 0.05 off at 10,000,000. At 1000 the two agree to 3e-9.
 const MANY: f64 = 1000.0;
 
-/// How many standard errors a two-sided 95 % interval of the mean of `n` >= 2 values extends to each side: the 97.5 %
-/// quantile of Student's t with n - 1 degrees of freedom.
-pub(crate) fn t95(what: &'static str, n: usize) -> Result<f64, Error> {
-    let freedom = n as f64 - 1.0;
+/// How many standard errors a two-sided 95 % interval extends to each side: the 97.5 % quantile of Student's t with
+/// `freedom` degrees of freedom, not necessarily a whole number.
+pub(crate) fn t95(what: &'static str, freedom: f64) -> Result<f64, Error> {
     if freedom > MANY {
         return Ok(expansion(freedom));
     }
@@ -23,9 +22,9 @@ pub(crate) fn t95(what: &'static str, n: usize) -> Result<f64, Error> {
     in_range(what, distribution.inverse_cdf(0.975))
 }
 
-/// How probable it is that a t statistic with `n` - 1 degrees of freedom exceeds `t`.
-pub(crate) fn exceeds(what: &'static str, n: usize, t: f64) -> Result<f64, Error> {
-    let distribution = StudentsT::new(0.0, 1.0, n as f64 - 1.0).map_err(|_| Error::Range { what })?;
+/// How probable it is that a t statistic with `freedom` degrees of freedom exceeds `t`.
+pub(crate) fn exceeds(what: &'static str, freedom: f64, t: f64) -> Result<f64, Error> {
+    let distribution = StudentsT::new(0.0, 1.0, freedom).map_err(|_| Error::Range { what })?;
     in_range(what, distribution.sf(t))
 }
 
@@ -42,27 +41,30 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_printed_table() {
-        for (n, quantile) in [
-            (2, 12.706),
-            (3, 4.303),
-            (5, 2.776),
-            (10, 2.262),
-            (30, 2.045),
-            (121, 1.980),
+        for (freedom, quantile) in [
+            (1.0, 12.706),
+            (2.0, 4.303),
+            (4.0, 2.776),
+            (9.0, 2.262),
+            (29.0, 2.045),
+            (120.0, 1.980),
         ] {
-            assert!((t95("test", n).unwrap() - quantile).abs() < 6e-4, "n = {n}");
+            assert!(
+                (t95("test", freedom).unwrap() - quantile).abs() < 6e-4,
+                "{freedom}"
+            );
         }
-        assert!((t95("test", 10_000_000).unwrap() - 1.959_964).abs() < 1e-5);
+        assert!((t95("test", 10_000_000.0).unwrap() - 1.959_964).abs() < 1e-5);
     }
 
     #[test]
     fn the_two_ways_meet() {
-        let (inverted, expanded) = (t95("test", 1001).unwrap(), expansion(1000.0));
+        let (inverted, expanded) = (t95("test", 1000.0).unwrap(), expansion(1000.0));
         assert!((inverted - expanded).abs() < 1e-8, "{inverted} {expanded}");
     }
 
     #[test]
-    fn one_value_has_no_interval() {
-        assert!(t95("test", 1).is_err());
+    fn without_freedom_there_is_no_interval() {
+        assert!(t95("test", 0.0).is_err() && t95("test", f64::NAN).is_err());
     }
 }

@@ -31,7 +31,7 @@ impl Summary {
         let mean = mean(WHAT, values)?;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let sd = in_range(WHAT, (squares / (n as f64 - 1.0)).sqrt())?;
-        let ci95 = in_range(WHAT, t95(WHAT, n)? * sd / (n as f64).sqrt())?;
+        let ci95 = in_range(WHAT, t95(WHAT, n as f64 - 1.0)? * sd / (n as f64).sqrt())?;
         Ok(Self { n, mean, sd, ci95 })
     }
 
@@ -46,20 +46,28 @@ impl Summary {
     }
 }
 
-/// The ratio of two paired series with its 95 % interval, which is not symmetric about the ratio.
+/// The ratio of two series with its 95 % interval, which is not symmetric about the ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RatioSummary {
-    /// Geometric mean of the pairs' ratios; above zero.
+    /// Geometric mean of the pairs' ratios, or ratio of the series' geometric means; above zero.
     pub ratio: f64,
     /// Lower end of the interval.
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
-    /// Number of pairs, at least 2.
+    /// Number of pairs, or of values in the shorter of two independent series; at least 2.
     pub n: usize,
+    /// Degrees of freedom of independent series (Welch's, at least 1, seldom a whole number); none for pairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub welch_freedom: Option<f64>,
 }
 
 impl RatioSummary {
+    /// Degrees of freedom of the t distribution behind the interval, at least 1: n - 1 for pairs.
+    pub fn freedom(&self) -> f64 {
+        self.welch_freedom.unwrap_or(self.n as f64 - 1.0)
+    }
+
     /// Whether 1 is outside of the interval: the two series differ, at the 5 % level.
     pub fn excludes_one(&self) -> bool {
         self.low > 1.0 || self.high < 1.0
@@ -81,11 +89,11 @@ impl RatioSummary {
             });
         }
         let (distance, least) = (self.ratio.ln().abs(), least.ln_1p());
-        let error = (self.high.ln() - self.low.ln()) / 2.0 / t95(WHAT, self.n)?;
+        let error = (self.high.ln() - self.low.ln()) / 2.0 / t95(WHAT, self.freedom())?;
         if error == 0.0 {
             return Ok(if distance <= least { 1.0 } else { 0.0 });
         }
-        let beyond = |statistic: f64| exceeds(WHAT, self.n, statistic / error);
+        let beyond = |statistic: f64| exceeds(WHAT, self.freedom(), statistic / error);
         Ok((beyond(distance - least)? + beyond(distance + least)?).min(1.0))
     }
 }
@@ -115,13 +123,14 @@ pub fn paired_ratio(a: &[f64], b: &[f64]) -> Result<RatioSummary, Error> {
         low: in_range(WHAT, log.low().exp())?,
         high: in_range(WHAT, log.high().exp())?,
         n: log.n,
+        welch_freedom: None,
     })
 }
 
 /// The ratio a/b of values that were measured independently, such as an assignment's and those of others.
 ///
-/// A t interval of the difference of the means of the logarithms, with the degrees of freedom of the shorter series less
-/// one: never narrower than Welch's.
+/// A t interval of the difference of the means of the logarithms, with the degrees of freedom of Welch (Biometrika 34,
+/// 1947) and Satterthwaite: the series may differ in how far they spread and in length.
 ///
 /// # Errors
 /// If a series has fewer than two values, or one that is not finite and above zero.
@@ -132,15 +141,34 @@ pub fn independent_ratio(a: &[f64], b: &[f64]) -> Result<RatioSummary, Error> {
         Summary::of(&values.iter().map(|value| value.ln()).collect::<Vec<_>>())
     };
     let (log_a, log_b) = (logs(a)?, logs(b)?);
-    let n = a.len().min(b.len());
-    let error = (log_a.sd.powi(2) / a.len() as f64 + log_b.sd.powi(2) / b.len() as f64).sqrt();
-    let (log, half) = (log_a.mean - log_b.mean, t95(WHAT, n)? * error);
+    let error = (squared_error(&log_a) + squared_error(&log_b)).sqrt();
+    let freedom = welch_freedom(&log_a, &log_b);
+    let (log, half) = (log_a.mean - log_b.mean, t95(WHAT, freedom)? * error);
     Ok(RatioSummary {
         ratio: positive_in_range(WHAT, log.exp())?,
         low: in_range(WHAT, (log - half).exp())?,
         high: in_range(WHAT, (log + half).exp())?,
-        n,
+        n: a.len().min(b.len()),
+        welch_freedom: Some(freedom),
     })
+}
+
+/// Of the mean.
+fn squared_error(sample: &Summary) -> f64 {
+    sample.sd.powi(2) / sample.n as f64
+}
+
+/// Degrees of freedom of the difference of two means (Satterthwaite, Biometrics Bulletin 2, 1946): from those of the shorter
+/// sample to those of both together, which it has where neither spreads.
+fn welch_freedom(a: &Summary, b: &Summary) -> f64 {
+    let (freedom_a, freedom_b) = (a.n as f64 - 1.0, b.n as f64 - 1.0);
+    let (error_a, error_b) = (squared_error(a), squared_error(b));
+    if error_a + error_b == 0.0 {
+        return freedom_a + freedom_b;
+    }
+    // As shares, which do not underflow when they are squared.
+    let share_a = error_a / (error_a + error_b);
+    1.0 / (share_a.powi(2) / freedom_a + (1.0 - share_a).powi(2) / freedom_b)
 }
 
 /// ln(a/b), also where the quotient would overflow, and exactly antisymmetric.
@@ -206,6 +234,30 @@ mod tests {
     }
 
     #[test]
+    fn independent_series_have_the_freedom_of_welch() {
+        // Logarithms 1, 2, 3, 4, 5 and 2, 4, 6: squared errors 2.5/5 = 0.5 and 4/3, together 1.8333;
+        // freedom 1.8333²/(0.5²/4 + 1.3333²/2) = 3.5328; t = -1/sqrt 1.8333 = -0.73855.
+        let logs = |values: &[f64]| values.iter().map(|log| log.exp()).collect::<Vec<_>>();
+        let summary = independent_ratio(&logs(&[1.0, 2.0, 3.0, 4.0, 5.0]), &logs(&[2.0, 4.0, 6.0])).unwrap();
+        assert!((summary.freedom() - 3.532_85).abs() < 1e-4, "{summary:?}");
+        assert!((summary.ratio.ln() + 1.0).abs() < 1e-9 && summary.n == 3);
+        assert!(!summary.excludes_one());
+        // Equal variances of three values each: 4, t = 2.776, where the shorter one's 2 would have 4.303.
+        let (a, b) = (logs(&[0.1, 0.2, 0.3]), logs(&[0.0, -0.1, 0.1]));
+        let summary = independent_ratio(&a, &b).unwrap();
+        assert!((summary.freedom() - 4.0).abs() < 1e-9, "{summary:?}");
+        let half = 2.776_445 * (0.02_f64 / 3.0).sqrt();
+        assert!((summary.high.ln() - 0.2 - half).abs() < 1e-6, "{summary:?}");
+        // t = 2.44949 with 4 degrees of freedom: p = 0.0705.
+        assert!((summary.p(0.0).unwrap() - 0.0705).abs() < 1e-4);
+        // Without any spread, those of both.
+        assert_eq!(independent_ratio(&[3.0; 4], &[3.0; 3]).unwrap().freedom(), 5.0);
+        // Pairs have none of it, and are written as they were before.
+        let pairs = paired_ratio(&a, &b).unwrap();
+        assert_eq!((pairs.freedom(), pairs.welch_freedom), (2.0, None));
+    }
+
+    #[test]
     fn bad_input_is_an_error() {
         assert!(matches!(Summary::of(&[]), Err(Error::TooFew { .. })));
         assert!(matches!(Summary::of(&[1.0]), Err(Error::TooFew { .. })));
@@ -263,6 +315,12 @@ mod tests {
             prop_assert!(p <= summary.p(0.01).unwrap() + 1e-12);
         }
 
+        #[test]
+        fn welch_is_between_the_shorter_series_and_both(a in vec(1e-9..1e9f64, 2..9), b in vec(1e-9..1e9f64, 2..9)) {
+            let (freedom_a, freedom_b) = (a.len() as f64 - 1.0, b.len() as f64 - 1.0);
+            let freedom = independent_ratio(&a, &b).unwrap().freedom();
+            prop_assert!(freedom >= freedom_a.min(freedom_b) - 1e-9 && freedom <= freedom_a + freedom_b + 1e-9);
+        }
 
         #[test]
         fn the_ratio_of_a_to_b_is_the_reciprocal_of_that_of_b_to_a(pairs in vec((0.1..10.0f64, 0.1..10.0f64), 2..10)) {
