@@ -300,17 +300,19 @@ impl Campaign<'_> {
         }
     }
 
-    /// How predictions from the store's tables are ranked: those that differ by less than its runs spread are equal.
+    /// How predictions from the store's tables are ranked: those that differ by less than the runs of its entries spread
+    /// are equal. Only entries tell how far they spread: the kernel places threads anew in each run, so its runs differ by
+    /// more than noise.
     ///
     /// # Errors
     /// [`StoreError`].
     pub fn ranking(&self, store: &Store) -> Result<Ranking<'_>, StoreError> {
-        let samples = Samples::read(store)?.0;
+        let mut samples = Samples::read(store)?.0;
+        samples.retain(|it, _| matches!(it, Experiment::Base(_) | Experiment::Beside(_)));
         let noise = relative_noise(samples.values().map(Vec::as_slice)).unwrap_or(0.0);
-        let is_entry = |it: &Experiment| matches!(it, Experiment::Base(_) | Experiment::Beside(_));
-        let entries = samples.iter().filter(|(experiment, _)| is_entry(experiment));
-        let (nr, runs) = entries.fold((0, 0), |(nr, runs), (_, of)| (nr + 1, runs + of.len()));
-        let runs_each = runs as f64 / f64::from(nr.max(1));
+        let runs: usize = samples.values().map(Vec::len).sum();
+        let nr = samples.len();
+        let runs_each = runs as f64 / nr.max(1) as f64;
         let noise_of_entries = noise / runs_each.max(1.0).sqrt();
         Ok(Ranking::new(
             self.tree,

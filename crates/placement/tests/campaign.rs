@@ -215,3 +215,26 @@ fn a_run_that_fails_leaves_what_was_measured_before_and_nothing_else() {
     assert_eq!(source.to_string(), "exited with status 1");
     assert_eq!(store.runs().unwrap().len(), 12);
 }
+
+/// The kernel places threads anew in each run: what its runs differ by is no noise of the tables.
+#[test]
+fn the_kernels_placements_do_not_widen_ties() {
+    let bench = Bench::load("core:4 pipe:2 pu:2");
+    let layouts = bench.layouts();
+    let campaign = bench.campaign(&layouts, size(3, 2));
+    let store = store();
+    let base = Experiment::Base(vec![0, 1, 2]);
+    for performance in [1000.0, 1001.0] {
+        store.record(&base, performance, &[performance]).unwrap();
+    }
+    let of_entries = campaign.ranking(&store).unwrap().tie();
+    for performance in [500.0, 1500.0, 1000.0] {
+        let kernel = Experiment::Kernel(2);
+        store
+            .record(&kernel, performance, &[performance / 2.0; 2])
+            .unwrap();
+    }
+    assert_eq!(campaign.ranking(&store).unwrap().tie(), of_entries);
+    // Two runs a thousandth apart: 0.0005 times the square root of 2 each, and their mean 0.0005.
+    assert!((of_entries - 4.899 * 0.0005).abs() < 1e-5, "{of_entries}");
+}
