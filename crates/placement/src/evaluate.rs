@@ -3,6 +3,7 @@
 //! (blackbox-scheduler, section 5, Figs. 7 to 9).
 
 use serde::Serialize;
+use threadwise_metrics::rank_correlation;
 
 use crate::campaign::{Campaign, CampaignError};
 use crate::run::Runner;
@@ -33,8 +34,9 @@ pub struct Evaluation {
     pub nr_unknown: usize,
     /// Mean error of the predictions, relative.
     pub prediction_error: f64,
-    /// How well predictions rank: Kendall's tau between predicted and measured performance, -1 to 1.
-    pub rank_correlation: f64,
+    /// How well predictions rank: Kendall's tau-b between predicted and measured performance, -1 to 1. None if there is no
+    /// order to compare: fewer than two are predicted, or all alike, or all measured alike.
+    pub rank_correlation: Option<f64>,
 }
 
 /// Measures every assignment of a sample, and balanced ones beside it, and compares with the predictions.
@@ -94,19 +96,33 @@ fn compare(order: &[usize], predicted: &[f64], (measured, balanced): (&[f64], &[
         balanced_worst: worst(&balanced),
         nr_unknown: measured.len() - order.len(),
         prediction_error: mean(&errors),
-        rank_correlation: kendall(&known_predicted, &known_measured),
+        rank_correlation: rank_correlation(&known_predicted, &known_measured).ok(),
     }
 }
 
-/// Concordant less discordant pairs, as a share of all pairs (Kendall's tau a): pairs that tie are neither.
-fn kendall(a: &[f64], b: &[f64]) -> f64 {
-    let order = |values: &[f64], i: usize, j: usize| values[i].total_cmp(&values[j]) as i64;
-    let (mut sum, mut pairs) = (0i64, 0u64);
-    for i in 0..a.len() {
-        for j in 0..i {
-            sum += order(a, i, j) * order(b, i, j);
-            pairs += 1;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_that_tie_are_accounted_for() {
+        // Predicted 3, 2, 2, 1 and measured 4, 3, 2, 1: five of six pairs agree, one ties in a series; 5/sqrt(5·6).
+        let order = [0, 1, 2, 3];
+        let evaluation = compare(&order, &[3.0, 2.0, 2.0, 1.0], (&[4.0, 3.0, 2.0, 1.0], &[1.0]));
+        let tau = evaluation.rank_correlation.unwrap();
+        assert!((tau - 5.0 / 30f64.sqrt()).abs() < 1e-12, "{tau}");
+    }
+
+    #[test]
+    fn what_has_no_order_has_no_rank_correlation() {
+        // One that is predicted, none, and two that are predicted to be the same.
+        for (order, predicted) in [
+            (&[0][..], [2.0, f64::NAN]),
+            (&[], [f64::NAN; 2]),
+            (&[0, 1], [2.0; 2]),
+        ] {
+            let evaluation = compare(order, &predicted, (&[2.0, 1.0], &[1.0]));
+            assert_eq!(evaluation.rank_correlation, None, "{predicted:?}");
         }
     }
-    sum as f64 / pairs as f64
 }

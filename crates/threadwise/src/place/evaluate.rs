@@ -172,7 +172,8 @@ fn table(rows: &[(&str, Evaluation)]) -> Table {
             percent(it.balanced_mean),
             percent(it.balanced_worst),
             percent(it.prediction_error),
-            format!("{:.3}", it.rank_correlation),
+            it.rank_correlation
+                .map_or_else(|| "none".to_string(), |tau| format!("{tau:.3}")),
         ]);
     }
     for column in table.column_iter_mut().skip(1) {
