@@ -3,7 +3,9 @@
 
 use threadwise_lab::evaluate::{Evaluation, RunResult};
 use threadwise_lab::table;
-use threadwise_metrics::RatioSummary;
+use threadwise_metrics::{RatioSummary, holm};
+
+use crate::compare::LEVEL;
 
 /// Sets of programs that are named where another scheduler than that which mostly has won.
 const NAMED: usize = 4;
@@ -86,10 +88,56 @@ fn sentence(evaluation: &Evaluation, index: usize, name: &str, baseline: &str) -
         nr => format!("For {nr} sets of programs"),
     };
     let same = gains.len() - more - less;
-    format!(
+    let counted = format!(
         "{sets}, {name} got more work done than {baseline} with {more}{}, less with {less}{}, and with {same} the difference \
          is within noise.",
         found(extreme(1.0), "most with"),
         found(extreme(-1.0), "least with"),
+    );
+    let gains: Vec<&RatioSummary> = gains.into_iter().map(|(_, gain)| gain).collect();
+    match gains.len() {
+        0 | 1 => counted,
+        _ => format!("{counted} {}", by_chance(&gains)),
+    }
+}
+
+/// What the counts are worth: each set is judged by its own interval, as in the tables, and of many some are clear of 1 by
+/// chance. Few rounds of many sets can leave none when they are judged together, so both are said.
+fn by_chance(gains: &[&RatioSummary]) -> String {
+    // A gain that cannot be tested is no difference.
+    let ps: Vec<f64> = gains.iter().map(|gain| gain.p(0.0).unwrap_or(1.0)).collect();
+    let adjusted = holm(&ps);
+    let clear = gains.iter().zip(adjusted).filter(|(_, p)| *p < LEVEL);
+    let (more, less): (Vec<_>, Vec<_>) = clear.partition(|(gain, _)| gain.ratio > 1.0);
+    format!(
+        "Each set is judged at the {:.0} % level by itself: if nothing differed, {:.1} of {} would count by chance. Judged \
+         together (Holm), more with {} and less with {}.",
+        LEVEL * 100.0,
+        LEVEL * gains.len() as f64,
+        gains.len(),
+        more.len(),
+        less.len()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use threadwise_metrics::paired_ratio;
+
+    use super::*;
+
+    #[test]
+    fn what_may_be_chance_is_said_to_be() {
+        // p = 0.0027 and twice 0.0261 (Student's t with 2 degrees of freedom). By themselves all are clear of 1; adjusted
+        // they are 0.0082 and 0.0523.
+        let gain = |logs: [f64; 3]| paired_ratio(&logs.map(f64::exp), &[1.0; 3]).unwrap();
+        let clear = gain([0.10, 0.11, 0.12]);
+        let weak = gain([-0.05, -0.07, -0.09]);
+        let said = by_chance(&[&clear, &weak, &weak]);
+        assert!(clear.excludes_one() && weak.excludes_one());
+        assert!(
+            said.contains("0.2 of 3 would count by chance") && said.ends_with("more with 1 and less with 0."),
+            "{said}"
+        );
+    }
 }
