@@ -440,3 +440,39 @@ fn who_slept_with_more_than_its_share_waits_where_it_was() {
     let (cpu, waited) = comes_back(30 * MS);
     assert!(cpu == 1 && waited < 1_000, "the other caught up: {cpu}, {waited}");
 }
+
+/// One thread that yields again and again.
+struct Yields;
+
+impl Program for Yields {
+    fn nr_threads(&self) -> usize {
+        1
+    }
+
+    fn next(&mut self, _thread: usize, _now: Ns) -> Step {
+        Step::Yield
+    }
+}
+
+/// Who yields while it is its turn has had what it asked for (Linux 6.18 and later): it falls behind by a request each time.
+#[test]
+fn who_yields_to_one_that_computes_hardly_runs() {
+    let costs = Costs {
+        tick_period_ns: 4 * MS,
+        wake_ns: 10_000,
+        ..Costs::FREE
+    };
+    let machine = Machine::load("core:1").expect("a machine");
+    let mut world = Known::Kernel.world(&machine, costs, Tunables::default());
+    world.record();
+    world.start(Box::new(Yields), 100, None);
+    world.start(Box::new(Busy(1)), 100, None);
+    world.run_until(200 * MS).expect("nothing is checked");
+    let runs = world.into_timeline().runs();
+    let yielded: Ns = runs
+        .iter()
+        .filter(|run| run.task == 0)
+        .map(|run| run.to - run.from)
+        .sum();
+    assert!((1..10 * MS).contains(&yielded), "{yielded} ns of 200 ms");
+}

@@ -202,7 +202,8 @@ static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
 /*
  * Where CPUs differ, sends a task of this class to the CPU for which it left its own, or else to one that is
  * better than its own. False if there is none. For who woke up or is new mostly no CPU was idle a moment
- * ago, and only a faster one may be had; if one was, kick_idle_for() wakes it.
+ * ago, and only a faster one may be had; if one was, kick_idle_for() wakes it. Inlined never: the stack of
+ * enqueue() and what it calls is 512 bytes at most.
  */
 static __noinline bool enqueue_better(struct task_struct *p, struct cpu_ctx *cctx, struct task_ctx *tctx,
 				      enum tw_class class, u64 enq_flags)

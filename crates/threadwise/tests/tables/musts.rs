@@ -23,11 +23,6 @@ fn kept_runs_show_what_their_files_say_they_must() {
         let mut record = Record::from_file(&path).unwrap();
         let experiment = &mut record.measurement.experiment;
         let file = format!("{REPOSITORY}/experiments/{}.toml", experiment.name);
-        if !Path::new(&file).exists() {
-            // It was measured before there was --schedulers; docs/results/pairs.md says so.
-            assert_eq!(name, "lab-pairs-20ms-fast.json");
-            continue;
-        }
         let of_file = Experiment::from_file(Path::new(&file)).unwrap();
         // What must be of all runs need not be of some.
         let is_whole = experiment.runs == of_file.runs;

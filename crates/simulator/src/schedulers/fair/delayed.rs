@@ -77,3 +77,39 @@ impl Fair {
         entity.lag = entity.lag.min(0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use threadwise_machine::Machine;
+    use threadwise_policy::Tunables;
+    use threadwise_workload::synthetic::Wait;
+
+    use super::*;
+    use crate::kernel::Doing;
+    use crate::scheduler::Scheduler;
+    use crate::schedulers::Known;
+    use crate::{Costs, Synthetic};
+
+    #[test]
+    fn who_sleeps_with_more_than_its_share_stays_and_who_ends_does_not() {
+        let machine = Machine::load("core:1").expect("a machine");
+        let mut world = Known::RoundRobin.world(&machine, Costs::FREE, Tunables::default());
+        for _ in 0..2 {
+            let ratio = "inf:1".parse().expect("a ratio");
+            let program = Synthetic::new(ratio, 1000, 1000, 1, Wait::Passive, 1);
+            world.start(Box::new(program), 100, None);
+        }
+        world.run_until(100_000).expect("it runs");
+        let kernel = &mut world.kernel;
+        let running = kernel.cpus[0].running.expect("one runs");
+        for (doing, stays) in [(Doing::SleepTime, true), (Doing::Next, false)] {
+            let mut fair = Fair::new(kernel);
+            (0..2).for_each(|task| fair.enable(kernel, task));
+            fair.entities[running].vruntime = 1_000_000_000;
+            fair.queues[0].waiting.push(1 - running);
+            kernel.tasks[running].doing = doing;
+            fair.quiescent(kernel, running, true);
+            assert_eq!(fair.queues[0].delayed.contains(&running), stays);
+        }
+    }
+}
