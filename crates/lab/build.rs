@@ -15,14 +15,13 @@ fn main() {
     for path in SOURCES.iter().chain(&[".git/HEAD", ".git/index"]) {
         println!("cargo:rerun-if-changed={root}/{path}");
     }
-    let described = git(&root, &["describe", "--always", "--dirty", "--abbrev=12"]);
-    let version = match described.map(|said| String::from_utf8_lossy(&said).trim().to_string()) {
+    let commit = git(&root, &["describe", "--always", "--abbrev=12"]);
+    let version = match commit.map(|said| String::from_utf8_lossy(&said).trim().to_string()) {
         // Results of one commit with these changes, and with others, are not of the same code.
-        Some(version) if version.ends_with("-dirty") => match hash_of_changes(&root) {
-            Some(hash) => format!("{version}-{hash}"),
-            None => version,
+        Some(commit) => match changes(&root).map(|changes| hash_of(&changes)) {
+            Some(hash) => format!("{commit}-dirty-{hash}"),
+            None => commit,
         },
-        Some(version) => version,
         None => env!("CARGO_PKG_VERSION").to_string(),
     };
     println!("cargo:rustc-env=THREADWISE_VERSION={version}");
@@ -37,14 +36,21 @@ fn git(root: &str, arguments: &[&str]) -> Option<Vec<u8>> {
         .map(|output| output.stdout)
 }
 
-/// The first digits of the hash of all changes to sources since the commit, and of sources that git does not know yet.
-fn hash_of_changes(root: &str) -> Option<String> {
+/// All changes to sources since the commit, and sources that git does not know yet, if there are any. What git's user prefers
+/// makes no difference.
+fn changes(root: &str) -> Option<Vec<u8>> {
     let diff = [
         "diff",
         "--no-ext-diff",
         "--no-textconv",
         "--no-color",
+        "--no-renames",
         "--binary",
+        "--full-index",
+        "--unified=3",
+        "--diff-algorithm=myers",
+        "--src-prefix=a/",
+        "--dst-prefix=b/",
         "HEAD",
         "--",
     ];
@@ -56,15 +62,23 @@ fn hash_of_changes(root: &str) -> Option<String> {
         // One that is gone by now is built by nobody.
         changes.extend(std::fs::read(format!("{root}/{name}")).unwrap_or_default());
     }
-    let mut hasher = Command::new("git")
+    (!changes.is_empty()).then_some(changes)
+}
+
+/// The first digits of the hash that git has for such a file; nothing without git, which was there a moment ago.
+fn hash_of(changes: &[u8]) -> String {
+    let hasher = Command::new("git")
         .args(["hash-object", "--stdin"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .spawn()
-        .ok()?;
-    // It reads all before it prints, so neither waits for the other; the pipe is closed with what takes it.
-    hasher.stdin.take()?.write_all(&changes).ok()?;
-    let output = hasher.wait_with_output().ok()?;
-    let hash = String::from_utf8_lossy(&output.stdout);
-    hash.get(..8).map(String::from)
+        .spawn();
+    let hash = hasher.and_then(|mut hasher| {
+        // It reads all before it prints, so neither waits for the other; the pipe is closed with what takes it.
+        if let Some(mut input) = hasher.stdin.take() {
+            input.write_all(changes)?;
+        }
+        hasher.wait_with_output()
+    });
+    let hash = hash.map(|output| output.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&hash).chars().take(8).collect()
 }

@@ -114,17 +114,19 @@ pub struct Counted {
 /// The folders of this process's guests.
 static FOLDERS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// Removes the folders of all guests of this process, which is about to end without dropping them: a signal's handler cannot,
-/// while who has them waits for something. What ends the process ends QEMU.
-pub fn remove_folders() {
+/// Ends this process, with this status, and removes the folders of all its guests: a signal's handler cannot drop them while
+/// who has them waits for something. What ends the process ends QEMU.
+pub fn exit_without_folders(status: i32) -> ! {
+    // Held to the end, so that nobody makes another.
     let folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
     for folder in folders.iter() {
-        // Its guest may be dropped at this moment.
-        let _ = fs::remove_dir_all(folder);
+        // Its guest may be dropped at this moment, or a file made in it.
+        let _ = fs::remove_dir_all(folder).or_else(|_| fs::remove_dir_all(folder));
     }
+    std::process::exit(status);
 }
 
-/// A guest's folder, which is removed when this is dropped, or by [`remove_folders`].
+/// A guest's folder, which is removed when this is dropped, or by [`exit_without_folders`].
 struct Folder(TempDir);
 
 impl Folder {

@@ -474,7 +474,8 @@ impl<'a> Session<'a> {
             attempts += 1;
         }
         let run = format!("{} under {}", run.join(" + "), scheduler.name);
-        Err(given_up(run, attempts, samples.last()))
+        let attempts = samples.len() - attempts as usize;
+        Err(given_up(run, &samples[attempts..]))
     }
 
     fn take(&mut self, round: u32, scheduler: &Scheduler, run: &[String]) -> Result<Sample, Error> {
@@ -520,7 +521,9 @@ impl<'a> Session<'a> {
                 log,
             });
         }
+        let (lost, late) = (counted.all.lost_share(), counted.all.late_share());
         let started_late = outputs.iter().any(started_late);
+        let void = lost > LOST_LIMIT || late > LATE_LIMIT || started_late;
         let (performance, orders) = if started_late {
             (Vec::new(), None)
         } else if in_two_orders {
@@ -532,9 +535,10 @@ impl<'a> Session<'a> {
         } else {
             let read = programs.iter().zip(&outputs);
             let read = read.map(|(program, output)| performance(output, program));
-            (read.collect::<Result<_, _>>()?, None)
+            let read = read.collect::<Result<Vec<_>, _>>();
+            // What is void is repeated, whatever it says.
+            (if void { read.unwrap_or_default() } else { read? }, None)
         };
-        let (lost, late) = (counted.all.lost_share(), counted.all.late_share());
         let (in_window, window) = counted.window;
         Ok(Sample {
             round,
@@ -551,7 +555,7 @@ impl<'a> Session<'a> {
             instructions: Some(counted.all.instructions),
             host_s: Some(counted.host.as_secs_f64()),
             joules: Vec::new(),
-            void: lost > LOST_LIMIT || late > LATE_LIMIT || started_late,
+            void,
         })
     }
 }
@@ -566,16 +570,16 @@ fn deadline(experiment: &Experiment, programs: &[&Program], in_two_orders: bool)
     (running + beside) * if in_two_orders { 2 } else { 1 }
 }
 
-/// Why a run is given up whose last attempt was this void sample.
-fn given_up(run: String, attempts: u32, last: Option<&Sample>) -> Error {
-    match last {
-        Some(last) if last.lost <= LOST_LIMIT && last.late <= LATE_LIMIT => {
-            Error::NotLoaded { run, attempts }
-        }
-        _ => Error::Overloaded {
+/// Why a run is given up whose attempts were all void: it is the programs only if the host was late in none of them.
+fn given_up(run: String, samples: &[Sample]) -> Error {
+    let attempts = samples.len() as u32;
+    let mut last_first = samples.iter().rev();
+    match last_first.find(|sample| sample.lost > LOST_LIMIT || sample.late > LATE_LIMIT) {
+        None => Error::NotLoaded { run, attempts },
+        Some(sample) => Error::Overloaded {
             run,
             attempts,
-            why: last.map(why_void).unwrap_or_default(),
+            why: why_void(sample),
         },
     }
 }
@@ -737,10 +741,13 @@ mod tests {
             );
             serde_json::from_str::<Sample>(&json).unwrap()
         };
-        let why = |lost, late| given_up("A under kernel".into(), 8, Some(&sample(lost, late))).to_string();
+        let why = |lost, late| {
+            let samples = [sample(lost, late), sample(0.0, 0.01)];
+            given_up("A under kernel".into(), &samples).to_string()
+        };
         let slow = why(0.0, 0.01);
         assert!(
-            slow.contains("8 attempts at A under kernel")
+            slow.contains("2 attempts at A under kernel")
                 && slow.contains("raise start_delay_s")
                 && !slow.contains("lower mips"),
             "{slow}"

@@ -9,9 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params,
-};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -242,22 +240,20 @@ impl Store {
     /// # Errors
     /// [`Error::NotResumable`] says why not.
     pub fn resume(&self, id: i64, version: &str, kernel: &str) -> Result<Record, Error> {
-        // Nobody else writes between what is read here and the new owner's name.
-        let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate);
-        let transaction = transaction.map_err(self.fail())?;
         let owner = self.writer_of(id)?;
         let record = self.load(id)?;
         check_resumable(&record, version, kernel)?;
+        // Only if it is still whose it was.
         let update =
             "UPDATE run SET writer = ?2, failure = NULL WHERE id = ?1 AND complete = 0 AND writer IS ?3";
-        let changed = transaction
+        let changed = self
+            .connection
             .execute(update, params![id, writer(), owner])
             .map_err(self.fail())?;
         if changed != 1 {
-            let why = String::from("another process took it over meanwhile; wait for it to end");
+            let why = String::from("another process measures it now, which took it over meanwhile");
             return Err(Error::NotResumable { id, why });
         }
-        transaction.commit().map_err(self.fail())?;
         Ok(record)
     }
 

@@ -201,9 +201,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
 /// the input, has nothing that would be lost.
 fn end_on_signals() -> Result<()> {
     let end = || {
-        guest::remove_folders();
         eprintln!("threadwise: interrupted");
-        std::process::exit(2);
+        guest::exit_without_folders(2);
     };
     ctrlc::set_handler(end).context("cannot handle signals")
 }

@@ -9,7 +9,9 @@
  * A bit for each CPU whose queue may hold something, and one if that may hold a task that may run elsewhere.
  * They are set when a task is queued and cleared by that CPU's own dispatch when the queue is empty. Both
  * happen under its rq lock (the insertion itself comes only after ops.enqueue() returns), so a queued task is
- * never without its bits. Bits may be set over a queue that others emptied, until that CPU's next dispatch.
+ * never without its bits; for those that are let go without it (release_held()) the owner looks once more.
+ * Bits may be set over a queue that others emptied, until that CPU's next dispatch, and the second over one
+ * from which all went that may run elsewhere, until it is empty.
  */
 struct marks {
 	u64 queued;
@@ -67,8 +69,11 @@ static void unmark(s32 cpu)
 
 static void unmark_if_empty(s32 cpu)
 {
-	if (is_marked(cpu) && !scx_bpf_dsq_nr_queued(cpu))
-		unmark(cpu);
+	if (!is_marked(cpu) || scx_bpf_dsq_nr_queued(cpu))
+		return;
+	unmark(cpu);
+	if (alternate && scx_bpf_dsq_nr_queued(cpu) > 0)
+		mark_queued(cpu, true);
 }
 
 /* The bits of this CPU's word, without that of `self`; of CPUs whose queues hold somebody for others only. */

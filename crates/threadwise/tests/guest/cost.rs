@@ -250,9 +250,9 @@ fn servers_and_clients_do_not_look_at_all_cpus_with_each_message() {
 }
 
 /// Two processes wake each other beside two tasks of which each may run on the first CPU only. Each of their CPUs that goes idle
-/// looks for somebody who waits, and finds one queue, from which it cannot take anybody.
+/// looks for somebody who waits, and there is one queue, from which it cannot take anybody.
 #[test]
-fn a_cpu_that_looks_for_work_asks_each_queue_once() {
+fn a_cpu_that_looks_for_work_asks_no_queue_in_vain() {
     let script = "busybox taskset 1 stress-ng --quiet --cpu 2 & S=$!
         busybox sleep 0.3; perf bench sched pipe -l 2000 >/dev/null; busybox kill $S; wait $S";
     let options = ["--mips", "200", "--scheduler", "scx_threadwise"];
@@ -263,8 +263,9 @@ fn a_cpu_that_looks_for_work_asks_each_queue_once() {
         calls(&profile, "scx_bpf_dsq_move_to_local___v2"),
     );
     assert!(looks > 2000, "{looks}");
-    // 8 times as often while it went around until it had asked as often as there are CPUs.
-    assert!(asked < 2 * looks, "{asked} queues asked in {looks} looks");
+    // 0.02 each when this was written; 8 while CPUs went around until they had asked as often as there are CPUs, 1 while they did not
+    // know whom queues hold.
+    assert!(2 * asked < looks, "{asked} queues asked in {looks} looks");
 }
 
 /// The verifier follows each function that is inlined wherever it is called, and each branch with all that is known: to inline one

@@ -293,8 +293,8 @@ impl Scheduler for Fair {
             if to != cpu {
                 self.moves(cpu, task, kernel.cpus[cpu].running);
                 self.place(kernel, to, task);
+                self.goes_to_idle(kernel, task, to);
             }
-            self.goes_to_idle(kernel, task, to);
             return kernel.insert_local(task, to, ENDLESS, false);
         }
         kernel.hold(task);
@@ -381,10 +381,12 @@ impl Scheduler for Fair {
     fn yielded(&mut self, kernel: &mut Kernel, task: TaskIndex) {
         let cpu = kernel.tasks[task].cpu;
         self.charge(kernel, task);
+        if self.queues[cpu].tasks(None).next().is_none() {
+            return;
+        }
         self.queues[cpu].protected_until = 0;
-        let is_alone = self.queues[cpu].tasks(None).next().is_none();
         let mean = self.mean(cpu, Some(task));
-        if !is_alone && mean.is_some_and(|mean| self.entities[task].vruntime <= mean) {
+        if mean.is_some_and(|mean| self.entities[task].vruntime <= mean) {
             self.entities[task].vruntime = self.entities[task].deadline;
             self.renew_deadline(task);
         }

@@ -12,16 +12,21 @@ use crate::kernel::{CpuIndex, Doing, Kernel, Place, TaskIndex};
 
 /// After so long what was counts half.
 const HALF_LIFE_NS: f64 = 32e6;
+/// Who has run for this share of its time always ran: as much as `util_sum` holds without the part of a millisecond at hand
+/// (LOAD_AVG_MAX, 47742).
+const ALWAYS: f64 = (47742.0 - 1024.0) / 47742.0 - 1.0 / 1024.0;
 /// Differences below this are none (`UTIL_EST_MARGIN`).
 const MARGIN: f64 = 0.01;
 /// An estimate falls by so much of the difference (`UTIL_EST_WEIGHT_SHIFT`).
 const FALL: f64 = 0.25;
 
-/// A CPU's time, in nanoseconds: it is behind by what a slower CPU did not do since it was idle last.
+/// A CPU's time, in nanoseconds: it is behind by what a slower CPU did not do since it was idle last. It catches up when that is
+/// idle again (`update_idle_rq_clock_pelt()`), unless it always ran: then it was no time for which nothing was to be done.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     capacity: f64,
     behind: f64,
+    lost: f64,
     at: Ns,
     /// For how long the CPU was busy by then.
     busy: Ns,
@@ -32,26 +37,32 @@ impl Clock {
         Self {
             capacity,
             behind: 0.0,
+            lost: 0.0,
             at: 0,
             busy: 0,
         }
     }
 
-    /// By now the CPU was busy for so long in all, and is or is not. If it was idle in between that was first.
-    fn move_to(&mut self, now: Ns, busy: Ns, is_idle: bool) {
+    /// By now the CPU was busy for so long in all. If it was idle in between that was first, when it had run for this share of time.
+    fn move_to(&mut self, now: Ns, busy: Ns, share: f64) {
         let (past, was_busy) = (now - self.at, busy - self.busy);
         if was_busy < past {
-            self.behind = 0.0;
+            self.idles(share);
         }
         self.behind += (1.0 - self.capacity) * was_busy as f64;
-        if is_idle {
-            self.behind = 0.0;
-        }
         (self.at, self.busy) = (now, busy);
     }
 
+    /// The CPU, which ran for this share of time, is idle.
+    fn idles(&mut self, share: f64) {
+        if share >= ALWAYS {
+            self.lost += self.behind;
+        }
+        self.behind = 0.0;
+    }
+
     fn now(&self) -> f64 {
-        self.at as f64 - self.behind
+        self.at as f64 - self.behind - self.lost
     }
 }
 
@@ -119,9 +130,11 @@ impl OfCpu {
     fn update(&mut self, kernel: &Kernel, cpu: CpuIndex) {
         let busy = kernel.now - kernel.cpus[cpu].idled_until(kernel.now);
         let was_busy = (busy - self.clock.busy) as f64 * self.clock.capacity;
-        let is_idle = kernel.cpus[cpu].running.is_none();
-        self.clock.move_to(kernel.now, busy, is_idle);
+        self.clock.move_to(kernel.now, busy, self.running.share);
         self.running.update(self.clock.now(), was_busy);
+        if kernel.cpus[cpu].running.is_none() {
+            self.clock.idles(self.running.share);
+        }
     }
 
     fn add(&mut self, share: f64) {
@@ -305,20 +318,25 @@ mod tests {
     #[test]
     fn time_goes_by_more_slowly_on_a_slower_cpu_until_it_is_idle() {
         let (mut clock, mut of_task) = (Clock::new(0.5), Average::default());
-        let mut run_to = |ms: u64| {
+        let mut run_to = |clock: &mut Clock, ms: u64| {
             let before = clock.now();
-            clock.move_to(ms * 1_000_000, ms * 1_000_000, false);
+            clock.move_to(ms * 1_000_000, ms * 1_000_000, of_task.share);
             of_task.update(clock.now(), clock.now() - before);
             of_task.share
         };
-        assert!((run_to(64) - 0.5).abs() < 1e-9);
-        assert!((run_to(128) - 0.75).abs() < 1e-9);
+        assert!((run_to(&mut clock, 64) - 0.5).abs() < 1e-9);
+        assert!((run_to(&mut clock, 128) - 0.75).abs() < 1e-9);
         assert_eq!(clock.now(), 64e6);
         // It has caught up by the time that it is busy again.
-        clock.move_to(140_000_000, 130_000_000, false);
-        assert_eq!(clock.now(), 139e6);
-        clock.move_to(150_000_000, 140_000_000, true);
-        assert_eq!(clock.now(), 150e6);
+        let mut idle_for_a_while = clock;
+        idle_for_a_while.move_to(140_000_000, 130_000_000, 0.75);
+        assert_eq!(idle_for_a_while.now(), 139e6);
+        idle_for_a_while.idles(0.75);
+        assert_eq!(idle_for_a_while.now(), 140e6);
+        // After a second of nothing else it does not, and all goes on to count.
+        let share = run_to(&mut clock, 1000);
+        clock.idles(share);
+        assert!(share > ALWAYS && clock.now() == 500e6, "{share}, {clock:?}");
     }
 
     #[test]
