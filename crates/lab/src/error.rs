@@ -93,7 +93,7 @@ pub enum Error {
         run: String,
         /// How often it was tried.
         attempts: u32,
-        /// Why the last attempt was void.
+        /// Why the last attempt in which the host was late was void.
         why: String,
     },
     /// The host kept up, but a program took longer to load than the programs of a run wait for each other.

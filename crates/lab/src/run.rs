@@ -474,8 +474,8 @@ impl<'a> Session<'a> {
             attempts += 1;
         }
         let run = format!("{} under {}", run.join(" + "), scheduler.name);
-        let attempts = samples.len() - attempts as usize;
-        Err(given_up(run, &samples[attempts..]))
+        let first = samples.len() - attempts as usize;
+        Err(given_up(run, &samples[first..]))
     }
 
     fn take(&mut self, round: u32, scheduler: &Scheduler, run: &[String]) -> Result<Sample, Error> {
@@ -523,7 +523,7 @@ impl<'a> Session<'a> {
         }
         let (lost, late) = (counted.all.lost_share(), counted.all.late_share());
         let started_late = outputs.iter().any(started_late);
-        let void = lost > LOST_LIMIT || late > LATE_LIMIT || started_late;
+        let void = host_was_late(lost, late) || started_late;
         let (performance, orders) = if started_late {
             (Vec::new(), None)
         } else if in_two_orders {
@@ -570,11 +570,16 @@ fn deadline(experiment: &Experiment, programs: &[&Program], in_two_orders: bool)
     (running + beside) * if in_two_orders { 2 } else { 1 }
 }
 
+/// Whether the host served a sample's guest too late for what was measured to count, for these shares of its time.
+fn host_was_late(lost: f64, late: f64) -> bool {
+    lost > LOST_LIMIT || late > LATE_LIMIT
+}
+
 /// Why a run is given up whose attempts were all void: it is the programs only if the host was late in none of them.
 fn given_up(run: String, samples: &[Sample]) -> Error {
     let attempts = samples.len() as u32;
     let mut last_first = samples.iter().rev();
-    match last_first.find(|sample| sample.lost > LOST_LIMIT || sample.late > LATE_LIMIT) {
+    match last_first.find(|sample| host_was_late(sample.lost, sample.late)) {
         None => Error::NotLoaded { run, attempts },
         Some(sample) => Error::Overloaded {
             run,

@@ -183,14 +183,20 @@ impl Fair {
         self.queues[cpu].floor = mean;
     }
 
-    /// A task leaves its queue for another CPU's, or for another place in its own.
-    fn moves(&mut self, cpu: CpuIndex, task: TaskIndex, running: Option<TaskIndex>) {
+    /// A task is out of its queue, and has a new request when it comes to one.
+    fn take_out(&mut self, cpu: CpuIndex, task: TaskIndex, running: Option<TaskIndex>) {
         // It counts among those that it leaves.
         if running != Some(task) && !self.queues[cpu].waiting.contains(&task) {
             self.queues[cpu].waiting.push(task);
         }
         self.leave(cpu, task, running);
         self.queues[cpu].waiting.retain(|&waiting| waiting != task);
+        self.entities[task].left_of_request = None;
+    }
+
+    /// A task goes to another CPU's queue, or to another place in its own, in the midst of a request.
+    fn moves(&mut self, cpu: CpuIndex, task: TaskIndex, running: Option<TaskIndex>) {
+        self.take_out(cpu, task, running);
         let entity = &mut self.entities[task];
         entity.left_of_request = Some(entity.deadline - entity.vruntime);
     }
@@ -348,17 +354,14 @@ impl Scheduler for Fair {
         let cpu = kernel.tasks[task].cpu;
         let running = kernel.cpus[cpu].running;
         self.charge(kernel, task);
-        if sleeps {
-            self.utilization.sleeps(kernel, task);
-            // Who ends does not stay for long (DEQUEUE_SPECIAL).
-            let ends = kernel.tasks[task].doing == Doing::Next;
-            if !ends && self.delay_dequeue(cpu, task, running) {
-                return;
-            }
+        if !sleeps {
+            return self.moves(cpu, task, running);
         }
-        self.moves(cpu, task, running);
-        if sleeps {
-            self.entities[task].left_of_request = None;
+        self.utilization.sleeps(kernel, task);
+        // Who ends does not stay for long (DEQUEUE_SPECIAL).
+        let ends = kernel.tasks[task].doing == Doing::Next;
+        if ends || !self.delay_dequeue(cpu, task, running) {
+            self.take_out(cpu, task, running);
         }
     }
 
