@@ -63,6 +63,40 @@ fn what_cannot_be_attached_says_why_in_a_line() {
     assert_eq!([lines[1], lines[3], lines[5]], ["status 2"; 3], "{out}");
 }
 
+/// What the machine and the options switch on is compiled in or left out before the verifier looks at the rest, which
+/// has to fit its limits however much of it there is: 512 bytes of stack below each hook have been too few for a change
+/// that only equal CPUs were tried with.
+#[test]
+fn it_loads_whatever_it_is_told() {
+    let told = [
+        "--machine one-octo --alternate resident --partial --ignore-cgroups --record /tmp/decisions",
+        "--machine three-kinds --alternate faults --programs 10",
+        "--machine hybrid-8-hidden --alternate faults --programs 10 --record /tmp/decisions",
+        "--machine smt-8-hidden --programs 10",
+        "--machine smt-8 --mode performance --share crew --pairing faults --record /tmp/decisions",
+        "--machine two-quads --mode performance --pairing resident --programs 10",
+        "--machine four-duals --mode powersave --share crew --ignore-cgroups",
+        "--machine unequal-everything.toml --mode performance --share crew --programs 10 --record /tmp/decisions",
+        "--machine unequal-everything.toml --mode powersave --partial",
+    ];
+    let attempts: String = told.map(|told| format!("attempt {told}\n")).concat();
+    let script = format!(
+        r#"cd /tmp
+        busybox printf '%s\n' 'name = "unequal-everything"' 'topology = "package:2 llc:1 core:2 pu:2"' \
+            '[[capacity]]' 'cpus = "0-3"' 'capacity = 1024' '[[capacity]]' 'cpus = "4-7"' 'capacity = 640' \
+            >unequal-everything.toml
+        attempt() {{
+            attach "$@"; busy --duration 0.2 >/dev/null; echo $(state) $*; busybox kill -INT $S; wait $S; echo $?
+        }}
+        {attempts}"#
+    );
+    let out = stdout(run("", &script));
+    let expected: String = told
+        .map(|told| format!("{}\n0\n", format!("enabled {told}").trim_end()))
+        .concat();
+    assert_eq!(out, expected);
+}
+
 #[test]
 #[ignore = "long: make test FULL=1"]
 fn a_partial_scheduler_has_those_who_ask_for_it() {
