@@ -9,7 +9,9 @@
 /* Adds and returns the value before. Full ordering. */
 #define tw_fetch_add(ptr, value) __sync_fetch_and_add((ptr), (value))
 
-/* One untorn load of a word that others change. */
-#define tw_read(ptr) (*(volatile __typeof__(*(ptr)) *)(ptr))
+/* One untorn load of a word that others change, and one store; among themselves in the order of the program.
+ */
+#define tw_read(ptr)	     (*(volatile __typeof__(*(ptr)) *)(ptr))
+#define tw_write(ptr, value) (*(volatile __typeof__(*(ptr)) *)(ptr) = (value))
 
 #endif /* TW_ATOMIC_H */

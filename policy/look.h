@@ -166,4 +166,22 @@ static inline bool tw_look_saw_nobody(const struct tw_look *look, u32 nr_cpus)
 	return look->nr_empty > tw_look_round(nr_cpus);
 }
 
+/* Whether the timer does not run, or was lost: it was started for a time that is long over. */
+static inline bool tw_timer_stopped(bool armed, u64 until_ns, u64 now_ns)
+{
+	return !armed || tw_before(until_ns + TW_LOOK_MOST_NS, now_ns);
+}
+
+/* Whether the timer, if it runs, is started anew to look in so long. */
+static inline bool tw_timer_hastens(bool armed, u64 until_ns, u64 now_ns, u64 in_ns)
+{
+	return armed && tw_before(now_ns + in_ns, until_ns);
+}
+
+/* Whether it is started to look in so long at the latest. */
+static inline bool tw_timer_starts(bool armed, u64 until_ns, u64 now_ns, u64 in_ns)
+{
+	return tw_timer_stopped(armed, until_ns, now_ns) || tw_timer_hastens(armed, until_ns, now_ns, in_ns);
+}
+
 #endif /* TW_LOOK_H */

@@ -144,6 +144,27 @@ static inline bool tw_makes_room(const struct tw_task *running, bool running_is_
 	return waiting_is_bound && !running_is_bound && running->class == TW_CLASS_SERIAL;
 }
 
+/* What a task that runs is to one that waits: whether each may run on one CPU only, and both are of one
+ * program. */
+struct tw_beside {
+	bool running_bound;
+	bool waiting_bound;
+	bool of_one_program;
+};
+
+/* For how long a task may go on before it makes way for one that waits, with all that comes before tw_due_in();
+ * the step between the two is noted in it. */
+static inline u64 tw_makes_way_in(struct tw_task *running, const struct tw_task *waiting,
+				  const struct tw_beside *beside, const struct tw_tunables *tun)
+{
+	bool both_bound = beside->running_bound && beside->waiting_bound;
+
+	running->step_ns = tw_step_beside(running, beside->of_one_program, both_bound, tun);
+	if (tw_makes_room(running, beside->running_bound, beside->waiting_bound))
+		return 0;
+	return tw_due_in(running, waiting, tun);
+}
+
 /*
  * Whether a task that woke up takes its CPU at once from a serial one that makes room for it: after a step,
  * or that would get nowhere where each CPU that it may use has one that wakes up again and again.

@@ -39,13 +39,14 @@ static inline u64 tw_spaced(u64 set_ns, u64 look_ns)
 /*
  * How long a task runs before those who wait are considered, where a look takes so long. Where nobody waits
  * that would find nothing at some thousand instructions a tick, and whoever is queued later has the CPUs
- * looked at.
+ * looked at; but where CPUs are `unequal` a faster one may become idle. A whole core is worth less, and
+ * asking for it at each tick cost 2 % where all hardware threads are busy.
  */
-static inline u64 tw_slice(bool others_wait, u64 look_ns, const struct tw_tunables *tun)
+static inline u64 tw_slice(bool others_wait, bool unequal, u64 look_ns, const struct tw_tunables *tun)
 {
 	u64 slice_ns = tw_spaced(tun->slice_ns, look_ns);
 
-	return others_wait || slice_ns > TW_SLICE_ALONE_NS ? slice_ns : TW_SLICE_ALONE_NS;
+	return others_wait || unequal || slice_ns > TW_SLICE_ALONE_NS ? slice_ns : TW_SLICE_ALONE_NS;
 }
 
 /*
@@ -67,13 +68,20 @@ static inline u64 tw_slice_of(enum tw_class class, u64 look_ns, const struct tw_
  */
 static inline u64 tw_slice_beside(enum tw_class class, u64 due_ns, u32 weight, const struct tw_tunables *tun)
 {
-	u64 most_ns = tw_slice(false, 0, tun), in_ns = due_ns * weight / TW_WEIGHT_ONE;
+	u64 most_ns = tw_slice(false, false, 0, tun), in_ns = due_ns * weight / TW_WEIGHT_ONE;
 
 	if (class == TW_CLASS_SENIOR && most_ns < TW_SLICE_SENIOR_NS)
 		most_ns = TW_SLICE_SENIOR_NS;
 	if (in_ns < tun->slice_ns)
 		return tun->slice_ns;
 	return in_ns < most_ns ? in_ns : most_ns;
+}
+
+/* Whether that is how long a task goes on, or the slice of one for which no other has to wait (tw_slice()):
+ * nobody was seen if due_ns is 0, and a faster CPU may become idle before. */
+static inline bool tw_goes_on_until_due(u64 due_ns, bool unequal)
+{
+	return due_ns && !unequal;
 }
 
 /* Whether the step of a task of this class goes by the age of its program's phase. */

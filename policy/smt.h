@@ -66,10 +66,13 @@ static inline u32 tw_leaves_seat_for(enum tw_class class, bool shared, bool besi
  */
 #define TW_CORE_LOOK_NS (1000 * 1000ULL)
 
-/* Whether it is time for such a look, the last in vain being that of in_vain_at_ns. */
-static inline bool tw_looks_for_core(u64 now_ns, u64 in_vain_at_ns)
+/* Whether a task looks for a seat of less rank than this (tw_leaves_seat_for()), the last look in vain at all
+ * cores being that of in_vain_at_ns. */
+static inline bool tw_looks_for_seat(u32 limit, u64 now_ns, u64 in_vain_at_ns)
 {
-	return now_ns - in_vain_at_ns >= TW_CORE_LOOK_NS;
+	if (limit == TW_SEAT_SHARED)
+		return now_ns - in_vain_at_ns >= TW_CORE_LOOK_NS;
+	return limit != TW_SEAT_BEST;
 }
 
 #endif /* TW_SMT_H */

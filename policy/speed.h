@@ -131,11 +131,44 @@ static inline bool tw_has_chosen(const struct tw_choice *choice, u32 capacity)
 		!tw_is_faster(capacity, choice->worth));
 }
 
+/* Where a task looks for a better CPU than its own. */
+enum tw_search {
+	TW_SEARCH_NOWHERE,
+	/* Among all, by speed and by what shares their cores: where cores differ too, what a CPU is worth
+	 * says whether one that is shared is left for a slow one. */
+	TW_SEARCH_PLACE,
+	/* Among those that are idle, as the mode has it. */
+	TW_SEARCH_SPOT,
+	/* Among those of cores that are idle, or not a serial task's. */
+	TW_SEARCH_SEAT,
+};
+
+/* Where one of this class looks, on a machine of CPUs that differ in speed, with a mode, or with shared
+ * cores. */
+static inline enum tw_search tw_search(enum tw_class class, bool unequal, bool mode, bool smt)
+{
+	if (unequal)
+		return TW_SEARCH_PLACE;
+	if (mode && class != TW_CLASS_KERNEL)
+		return TW_SEARCH_SPOT;
+	return smt ? TW_SEARCH_SEAT : TW_SEARCH_NOWHERE;
+}
+
+/*
+ * Whether a task that is queued looks for such a CPU. For one that `comes` to run, as it woke up or is new,
+ * none was idle a moment ago, and only a faster one may be had, by taking it; if one has become idle since,
+ * that is woken for it. One that makes way has mostly `looked` in vain in the same moment, before it did.
+ */
+static inline bool tw_looks_for_better(bool comes, bool looked, bool unequal)
+{
+	return comes ? unequal : !looked;
+}
+
 /* Whether it is worth a look for a CPU that has nothing to do that a slower one kept its task so long ago,
  * where a look takes so long. */
 static inline bool tw_kept_recently(u64 ago_ns, u64 look_ns, const struct tw_tunables *tun)
 {
-	return ago_ns < tw_slice(true, look_ns, tun) + TW_KEPT_LATE_NS;
+	return ago_ns < tw_slice(true, true, look_ns, tun) + TW_KEPT_LATE_NS;
 }
 
 /*

@@ -19,6 +19,7 @@ pub use exchange::{Rest, looks_for_exchange};
 pub use home::{Llc, SPILL_NONE, Stay, founds_home, keeps_home, spill};
 pub use look::{
     LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED,
+    timer_hastens, timer_starts, timer_stopped,
 };
 pub use options::TunableOptions;
 pub use pairing::{Counts, Need, Pair, PairingBy, Reading};
@@ -97,12 +98,6 @@ mod ffi {
             others_wait: u32,
             tun: &Tunables,
         ) -> u64;
-        pub safe fn tw_native_step_beside(
-            running: &Task,
-            of_one_program: u32,
-            both_bound: u32,
-            tun: &Tunables,
-        ) -> u32;
         pub safe fn tw_native_is_beside_others(running: &Task, others_wait: u32) -> u32;
         pub safe fn tw_native_weighed_ns(weight: u32, ran_ns: u64) -> u64;
         pub safe fn tw_native_mean_weight(before: u32, ran_ns: u64, weighed_ns: u64, in_ns: u64) -> u32;
@@ -118,7 +113,19 @@ mod ffi {
             class: u32,
             tun: &Tunables,
         ) -> u64;
-        pub safe fn tw_native_slice(others_wait: u32, look_ns: u64, tun: &Tunables) -> u64;
+        pub safe fn tw_native_makes_way_in(
+            running: &mut Task,
+            waiting: &Task,
+            running_bound: u32,
+            waiting_bound: u32,
+            of_one_program: u32,
+            tun: &Tunables,
+        ) -> u64;
+        pub safe fn tw_native_slice(others_wait: u32, unequal: u32, look_ns: u64, tun: &Tunables) -> u64;
+        pub safe fn tw_native_goes_on_until_due(due_ns: u64, unequal: u32) -> u32;
+        pub safe fn tw_native_moves_clock(ran_ns: u64) -> u32;
+        pub safe fn tw_native_looks_for_better(comes: u32, looked: u32, unequal: u32) -> u32;
+        pub safe fn tw_native_search(class: u32, unequal: u32, mode: u32, smt: u32) -> u32;
         pub safe fn tw_native_slice_of(class: u32, look_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_slice_beside(class: u32, due_ns: u64, weight: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_serial_ready_ns(ran_ns: u64, waited_ns: u64) -> u64;
@@ -506,6 +513,59 @@ impl Class {
     pub fn leaves_seat_for(self, shared: bool, beside_serial: bool) -> u32 {
         ffi::tw_native_leaves_seat_for(self as u32, u32::from(shared), u32::from(beside_serial))
     }
+
+    /// Where a task of this class looks for a better CPU, on a machine of CPUs that differ in speed, with a mode, or with shared
+    /// cores.
+    pub fn search(self, unequal: bool, mode: bool, smt: bool) -> Search {
+        let [unequal, mode, smt] = [unequal, mode, smt].map(u32::from);
+        match ffi::tw_native_search(self as u32, unequal, mode, smt) {
+            1 => Search::Place,
+            2 => Search::Spot,
+            3 => Search::Seat,
+            _ => Search::Nowhere,
+        }
+    }
+}
+
+/// What a task that runs is to one that waits (`struct tw_beside`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// That which runs may run on one CPU only.
+    pub running_bound: bool,
+    /// That which waits may.
+    pub waiting_bound: bool,
+    /// Both are of one program.
+    pub of_one_program: bool,
+}
+
+/// Where a task looks for a better CPU than its own (`enum tw_search`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// It does not.
+    Nowhere,
+    /// Among all, by speed and by what shares their cores.
+    Place,
+    /// Among those that are idle, as the mode has it.
+    Spot,
+    /// Among those of cores that are idle, or not a serial task's.
+    Seat,
+}
+
+/// Whether a task that is queued looks for a better CPU: one that comes to run, as it woke up or is new, or one that makes way and
+/// has looked before it did, on a machine of CPUs that differ in speed or not.
+pub fn looks_for_better(comes: bool, looked: bool, unequal: bool) -> bool {
+    ffi::tw_native_looks_for_better(u32::from(comes), u32::from(looked), u32::from(unequal)) != 0
+}
+
+/// Whether a task goes on until the one that waits is due, in so many nanoseconds or nobody (0), or has the slice of one for which
+/// no other has to wait.
+pub fn goes_on_until_due(due_ns: u64, unequal: bool) -> bool {
+    ffi::tw_native_goes_on_until_due(due_ns, u32::from(unequal)) != 0
+}
+
+/// Whether the current vtime follows a task that ran for so long since it was charged ([`Tunables::clock`]).
+pub fn moves_clock(ran_ns: u64) -> bool {
+    ffi::tw_native_moves_clock(ran_ns) != 0
 }
 
 /// What a task is to the ordering (`enum tw_class`).
@@ -777,9 +837,18 @@ impl Tunables {
         ffi::tw_native_takes_turn(task, there, lost_more, self) != 0
     }
 
-    /// How long a task runs before those who wait are considered, in nanoseconds.
-    pub fn slice(&self, others_wait: bool, look_ns: u64) -> u64 {
-        ffi::tw_native_slice(u32::from(others_wait), look_ns, self)
+    /// For how many nanoseconds of vtime a task may go on before it makes way for one that waits, with all that comes before
+    /// [`Self::due_in`]; the step between the two is noted in it.
+    pub fn makes_way_in(&self, running: &mut Task, waiting: &Task, beside: Beside) -> u64 {
+        let bound = [beside.running_bound, beside.waiting_bound].map(u32::from);
+        let one = u32::from(beside.of_one_program);
+        ffi::tw_native_makes_way_in(running, waiting, bound[0], bound[1], one, self)
+    }
+
+    /// How long a task runs before those who wait are considered, in nanoseconds, or before a faster CPU of an unequal machine is
+    /// looked for.
+    pub fn slice(&self, others_wait: bool, unequal: bool, look_ns: u64) -> u64 {
+        ffi::tw_native_slice(u32::from(others_wait), u32::from(unequal), look_ns, self)
     }
 
     /// Whether it is worth a look for a CPU that has nothing to do that a slower one kept its task so long ago, where a look
@@ -814,11 +883,6 @@ impl Tunables {
     /// parallel phase began, where a look of the timer takes so long ([`look_takes`]).
     pub fn step(&self, class: Class, age_ns: u64, look_ns: u64) -> u64 {
         ffi::tw_native_step(class as u32, age_ns, look_ns, self)
-    }
-
-    /// The step of a running task beside one that waits, in nanoseconds; `both_bound` says that neither may run on another CPU.
-    pub fn step_beside(&self, running: &Task, of_one_program: bool, both_bound: bool) -> u32 {
-        ffi::tw_native_step_beside(running, u32::from(of_one_program), u32::from(both_bound), self)
     }
 
     /// In how many nanoseconds to look again at a running task beside a waiting one that is due in so many.

@@ -14,6 +14,9 @@ mod ffi {
         pub safe fn tw_native_look_for(task: &Task, nr_threads: u32, foremost: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_look_is_early(look: &mut Look, went_over: u32) -> u32;
         pub safe fn tw_native_look_saw_nobody(look: &Look, nr_cpus: u32) -> u32;
+        pub safe fn tw_native_timer_stopped(armed: u32, until_ns: u64, now_ns: u64) -> u32;
+        pub safe fn tw_native_timer_hastens(armed: u32, until_ns: u64, now_ns: u64, in_ns: u64) -> u32;
+        pub safe fn tw_native_timer_starts(armed: u32, until_ns: u64, now_ns: u64, in_ns: u64) -> u32;
         pub safe fn tw_native_look_again(
             look: &mut Look,
             shortest_ns: u64,
@@ -109,4 +112,19 @@ impl Look {
     pub fn saw_nobody(&self, nr_cpus: u32) -> bool {
         ffi::tw_native_look_saw_nobody(self, nr_cpus) != 0
     }
+}
+
+/// Whether the timer does not run, or was lost: it was started for a time that is long over. Times are in nanoseconds.
+pub fn timer_stopped(armed: bool, until_ns: u64, now_ns: u64) -> bool {
+    ffi::tw_native_timer_stopped(armed.into(), until_ns, now_ns) != 0
+}
+
+/// Whether the timer, if it runs, is started anew to look in so long.
+pub fn timer_hastens(armed: bool, until_ns: u64, now_ns: u64, in_ns: u64) -> bool {
+    ffi::tw_native_timer_hastens(armed.into(), until_ns, now_ns, in_ns) != 0
+}
+
+/// Whether it is started to look in so long at the latest.
+pub fn timer_starts(armed: bool, until_ns: u64, now_ns: u64, in_ns: u64) -> bool {
+    ffi::tw_native_timer_starts(armed.into(), until_ns, now_ns, in_ns) != 0
 }

@@ -21,6 +21,8 @@ _Static_assert(TW_LOOK_MOST_NS == 8000000 && TW_LOOK_QUIET_NS == 24000000,
 _Static_assert(TW_ROTATION_QUEUES == 4 && TW_ROTATION_CPUS == 16 && TW_ROTATION_MARKS == 16 &&
 		       TW_ROTATION_SORTED == 16,
 	       "crates/policy/src/look.rs has the same");
+_Static_assert(TW_SEARCH_PLACE == 1 && TW_SEARCH_SPOT == 2 && TW_SEARCH_SEAT == 3,
+	       "crates/policy/src/lib.rs has the same");
 _Static_assert(TW_IDLE_SCAN == 64, "crates/policy/src/lib.rs has the same");
 _Static_assert(TW_PLACE_SCAN == 64 && TW_CALL_SCAN == 16, "crates/policy/src/lib.rs has the same");
 _Static_assert(sizeof(struct tw_look) == 32, "crates/policy/src/look.rs has the same layout");
@@ -332,12 +334,6 @@ u64 tw_native_clock(u64 now, const struct tw_task *running, u32 weight, u64 ligh
 	return tw_clock(now, running, weight, light_ago_ns, others_wait, tun);
 }
 
-u32 tw_native_step_beside(const struct tw_task *running, u32 of_one_program, u32 both_bound,
-			  const struct tw_tunables *tun)
-{
-	return tw_step_beside(running, of_one_program, both_bound, tun);
-}
-
 u32 tw_native_is_beside_others(const struct tw_task *running, u32 others_wait)
 {
 	return tw_is_beside_others(running, others_wait);
@@ -373,9 +369,52 @@ u32 tw_native_makes_room(const struct tw_task *running, u32 running_is_bound, u3
 	return tw_makes_room(running, running_is_bound, waiting_is_bound);
 }
 
-u64 tw_native_slice(u32 others_wait, u64 look_ns, const struct tw_tunables *tun)
+u64 tw_native_makes_way_in(struct tw_task *running, const struct tw_task *waiting, u32 running_bound,
+			   u32 waiting_bound, u32 of_one_program, const struct tw_tunables *tun)
 {
-	return tw_slice(others_wait, look_ns, tun);
+	struct tw_beside beside = { running_bound, waiting_bound, of_one_program };
+
+	return tw_makes_way_in(running, waiting, &beside, tun);
+}
+
+u64 tw_native_slice(u32 others_wait, u32 unequal, u64 look_ns, const struct tw_tunables *tun)
+{
+	return tw_slice(others_wait, unequal, look_ns, tun);
+}
+
+u32 tw_native_goes_on_until_due(u64 due_ns, u32 unequal)
+{
+	return tw_goes_on_until_due(due_ns, unequal);
+}
+
+u32 tw_native_moves_clock(u64 ran_ns)
+{
+	return tw_moves_clock(ran_ns);
+}
+
+u32 tw_native_looks_for_better(u32 comes, u32 looked, u32 unequal)
+{
+	return tw_looks_for_better(comes, looked, unequal);
+}
+
+u32 tw_native_search(enum tw_class class, u32 unequal, u32 mode, u32 smt)
+{
+	return tw_search(class, unequal, mode, smt);
+}
+
+u32 tw_native_timer_stopped(u32 armed, u64 until_ns, u64 now_ns)
+{
+	return tw_timer_stopped(armed, until_ns, now_ns);
+}
+
+u32 tw_native_timer_hastens(u32 armed, u64 until_ns, u64 now_ns, u64 in_ns)
+{
+	return tw_timer_hastens(armed, until_ns, now_ns, in_ns);
+}
+
+u32 tw_native_timer_starts(u32 armed, u64 until_ns, u64 now_ns, u64 in_ns)
+{
+	return tw_timer_starts(armed, until_ns, now_ns, in_ns);
 }
 
 u64 tw_native_slice_of(u32 class, u64 look_ns, const struct tw_tunables *tun)

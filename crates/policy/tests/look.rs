@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use threadwise_policy::{
     BOOST_WHOLE, Class, LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES,
-    Task, Tunables,
+    Task, Tunables, timer_hastens, timer_starts, timer_stopped,
 };
 
 const MS: u64 = 1_000_000;
@@ -190,6 +190,31 @@ fn marks_over_empty_queues_do_not_keep_the_timer_running() {
     }
     assert_eq!(nobody_in(&mut look, nobody(17, false), nr_cpus), second);
     assert_eq!(nobody_in(&mut look, nobody(17, false), nr_cpus).0, None);
+}
+
+#[test]
+fn the_timer_is_started_if_it_does_not_look_in_time() {
+    // Until when it was started, and how soon it is to look: whether it is started, whether only if it runs.
+    for (armed, until_ns, in_ns, starts, hastens) in [
+        (false, 101 * MS, MS, true, false),
+        (true, 101 * MS, MS, false, false),
+        (true, 101 * MS + 1, MS, true, true),
+        (true, 100 * MS + 1, 0, true, true),
+        (true, 100 * MS, 0, false, false),
+        // Late, as hosts and interrupts make it, and lost.
+        (true, 92 * MS, 0, false, false),
+        (true, 92 * MS - 1, 0, true, false),
+        (true, 92 * MS - 1, LOOK_QUIET_NS, true, false),
+    ] {
+        let what = (armed, until_ns, in_ns);
+        assert_eq!(timer_starts(armed, until_ns, 100 * MS, in_ns), starts, "{what:?}");
+        assert_eq!(
+            timer_hastens(armed, until_ns, 100 * MS, in_ns),
+            hastens,
+            "{what:?}"
+        );
+    }
+    assert!(timer_stopped(false, 101 * MS, 100 * MS) && !timer_stopped(true, 101 * MS, 100 * MS));
 }
 
 proptest! {

@@ -5,11 +5,11 @@ use std::cmp::Ordering;
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    BOOST_WHOLE, CAPACITY_ONE, CROWD_PERIOD_NS, Choice, Class, Due, Group, Keys, Mode, Origin, Place, Run,
-    SPILL_NONE, Seat, Spot, Task, Tunables, Waiting, boost_left, clock_ahead, follows_senior, here_ns,
-    is_counted, is_faster, longer_look, look_takes, loss_of_speed, makes_room, passed_over, phase_began,
-    phase_ended, serial_ready, serial_ready_ns, spill, vtime_charge, vtime_elsewhere, vtime_most, waits_us,
-    worth,
+    BOOST_WHOLE, Beside, CAPACITY_ONE, CROWD_PERIOD_NS, Choice, Class, Due, Group, Keys, Mode, Origin, Place,
+    Run, SPILL_NONE, Search, Seat, Spot, Task, Tunables, Waiting, boost_left, clock_ahead, follows_senior,
+    goes_on_until_due, here_ns, is_counted, is_faster, longer_look, look_takes, looks_for_better,
+    loss_of_speed, makes_room, moves_clock, passed_over, phase_began, phase_ended, serial_ready,
+    serial_ready_ns, spill, vtime_charge, vtime_elsewhere, vtime_most, waits_us, worth,
 };
 
 const MS: u64 = 1_000_000;
@@ -504,10 +504,43 @@ fn what_looks_take_is_a_mean() {
 }
 
 #[test]
+fn a_better_cpu_is_looked_for_where_one_may_be_found_and_once() {
+    let unequal = |mode, smt| Class::Serial.search(true, mode, smt);
+    assert_eq!([unequal(false, false), unequal(true, true)], [Search::Place; 2]);
+    for (class, mode, smt, search) in [
+        (Class::Serial, true, true, Search::Spot),
+        (Class::Parallel, true, false, Search::Spot),
+        (Class::Parallel, false, true, Search::Seat),
+        (Class::Serial, false, false, Search::Nowhere),
+        // Modes are for programs.
+        (Class::Kernel, true, true, Search::Seat),
+        (Class::Kernel, true, false, Search::Nowhere),
+    ] {
+        assert_eq!(class.search(false, mode, smt), search, "{class:?} {mode} {smt}");
+    }
+    // Who comes was offered the idle ones, who makes way may have looked a moment ago.
+    for (comes, looked, unequal, looks) in [
+        (true, false, false, false),
+        (true, true, true, true),
+        (false, false, false, true),
+        (false, false, true, true),
+        (false, true, true, false),
+    ] {
+        let what = (comes, looked, unequal);
+        assert_eq!(looks_for_better(comes, looked, unequal), looks, "{what:?}");
+    }
+}
+
+#[test]
+fn the_clock_follows_who_ran_and_once() {
+    assert!(moves_clock(1) && !moves_clock(0));
+}
+
+#[test]
 fn what_a_slower_cpu_kept_is_worth_a_look_until_it_looks_again() {
     let tun = tunables();
     for look_ns in [0, MS / 100, MS] {
-        let again = tun.slice(true, look_ns) + 10 * MS;
+        let again = tun.slice(true, true, look_ns) + 10 * MS;
         assert!(tun.kept_recently(0, look_ns) && tun.kept_recently(again - 1, look_ns));
         assert!(!tun.kept_recently(again, look_ns));
     }
@@ -973,20 +1006,59 @@ fn who_is_bound_to_a_cpu_rotates_by_turns() {
         step_ns,
         ..task(class, 0)
     };
+    let step_beside = |running: &Task, of_one_program, both_bound| {
+        let mut running = running.clone();
+        let beside = Beside {
+            running_bound: both_bound,
+            waiting_bound: true,
+            of_one_program,
+        };
+        let waiting = task(running.class, 0);
+        tun.makes_way_in(&mut running, &waiting, beside);
+        running.step_ns
+    };
     for class in [Class::Senior, Class::Parallel] {
-        assert_eq!(tun.step_beside(&of(class, short), true, true), turn);
+        assert_eq!(step_beside(&of(class, short), true, true), turn);
         let long = of(class, 16 * MS as u32);
         assert_eq!(
-            tun.step_beside(&long, true, true),
+            step_beside(&long, true, true),
             long.step_ns,
             "where looks take long"
         );
         // The barrier may be reached sooner if one of them runs elsewhere, and others meet at none.
-        assert_eq!(tun.step_beside(&of(class, short), true, false), short);
-        assert_eq!(tun.step_beside(&of(class, short), false, true), short);
+        assert_eq!(step_beside(&of(class, short), true, false), short);
+        assert_eq!(step_beside(&of(class, short), false, true), short);
     }
     // These have their turns by when they came.
-    assert_eq!(tun.step_beside(&of(Class::Serial, short), true, true), short);
+    assert_eq!(step_beside(&of(Class::Serial, short), true, true), short);
+}
+
+#[test]
+fn a_serial_task_makes_way_at_once_for_who_may_go_nowhere_else() {
+    let tun = tunables();
+    let in_ns = |class, running_bound, waiting_bound| {
+        let beside = Beside {
+            running_bound,
+            waiting_bound,
+            of_one_program: false,
+        };
+        tun.makes_way_in(&mut task(class, 0), &task(class, 0), beside)
+    };
+    assert_eq!(in_ns(Class::Serial, false, true), 0);
+    let turn = tun.due_in(&task(Class::Serial, 0), &task(Class::Serial, 0));
+    for (class, running_bound, waiting_bound, expected) in [
+        (Class::Serial, false, false, turn),
+        (Class::Serial, true, true, turn),
+        (
+            Class::Parallel,
+            false,
+            true,
+            tun.due_in(&task(Class::Parallel, 0), &task(Class::Parallel, 0)),
+        ),
+    ] {
+        assert_eq!(in_ns(class, running_bound, waiting_bound), expected, "{class:?}");
+        assert!(expected > 0);
+    }
 }
 
 #[test]
@@ -1160,12 +1232,15 @@ fn who_is_alone_does_not_go_before_all_that_wait_elsewhere() {
 
 #[test]
 fn who_is_alone_is_left_alone() {
-    let slices = |look_ns| [true, false].map(|others_wait| tunables().slice(others_wait, look_ns));
+    let slices = |look_ns| [true, false].map(|others_wait| tunables().slice(others_wait, false, look_ns));
     assert_eq!(slices(0), [MS, 20 * MS]);
     // Looks take no more than a sixteenth of it.
     assert_eq!(slices(MS / 20), [MS, 20 * MS]);
     assert_eq!(slices(MS / 2), [8 * MS, 20 * MS]);
     assert_eq!(slices(MS), [16 * MS, 20 * MS]);
+    // Unless there is a faster CPU to look for.
+    assert_eq!(tunables().slice(false, true, 0), MS);
+    assert!(goes_on_until_due(MS, false) && !goes_on_until_due(0, false) && !goes_on_until_due(MS, true));
     // Beside others until they are due, which is later for who is heavier; looked at neither all the time nor never.
     for (class, due_ns, weight, slice_ns) in [
         (Class::Serial, 0, 100, MS),

@@ -51,7 +51,7 @@ impl Recorder {
         let file = file.with_context(|| format!("cannot open {}", path.display()))?;
         let mut file = BufWriter::new(file);
         let settings = json!({
-            "schema": "threadwise.decisions/6",
+            "schema": "threadwise.decisions/7",
             "slice_ns": tunables.slice_ns,
             "rotate_ns": tunables.rotate_ns,
             "serial_boost_ns": tunables.serial_boost_ns,
@@ -122,7 +122,10 @@ fn name(kind: u64) -> Result<&'static str> {
         (bpf_intf::tw_decision_kind_TW_DECISION_KEY_IN, "tw_key_in"),
         (bpf_intf::tw_decision_kind_TW_DECISION_GOES_FIRST, "tw_goes_first"),
         (bpf_intf::tw_decision_kind_TW_DECISION_PREEMPTS, "tw_preempts"),
-        (bpf_intf::tw_decision_kind_TW_DECISION_DUE_IN, "tw_due_in"),
+        (
+            bpf_intf::tw_decision_kind_TW_DECISION_MAKES_WAY,
+            "tw_makes_way_in",
+        ),
         (
             bpf_intf::tw_decision_kind_TW_DECISION_SLICE_BESIDE,
             "tw_slice_beside",

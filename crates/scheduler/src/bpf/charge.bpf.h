@@ -29,16 +29,18 @@ __noinline bool charge(struct task_struct *p __arg_trusted, struct task_ctx *tct
 	picked.nr_waiting = task->nr_waiting;
 	picked.boost_left = task->boost_left;
 	ran_ns = p->se.sum_exec_runtime - tctx->charged_ns;
-	move_clock(cctx, &picked, own_weight_of(p, &tctx->in), ran_ns, now);
-	if (ran_ns)
+	if (tw_moves_clock(ran_ns)) {
+		move_clock(cctx, &picked, own_weight_of(p, &tctx->in), ran_ns, now);
 		tctx->waits_since = now;
+	}
 	waited_ns = group ? tell_loss(p, tctx, group, task->class, ran_ns) : 0;
 	count_ready_time(p, &tctx->in, ran_ns, waited_ns, now);
 	if (cctx && task->class == TW_CLASS_SERIAL)
 		cctx->serial_ns += tw_serial_ready_ns(ran_ns, waited_ns);
-	tctx->charged_ns = p->se.sum_exec_runtime;
 	tctx->nr_sleeps = p->nvcsw;
-	tctx->vtime = task->vtime;
+	/* In this order, or who looks at it from another CPU might miss what it ran (look_at()). */
+	tw_write(&tctx->vtime, task->vtime);
+	tw_write(&tctx->charged_ns, p->se.sum_exec_runtime);
 	if (group && task->class >= TW_CLASS_SENIOR)
 		tctx->phase = group->began;
 	/* For others it would be a call in vain. */

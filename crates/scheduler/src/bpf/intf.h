@@ -137,8 +137,8 @@ enum tw_decision_kind {
 	TW_DECISION_GOES_FIRST,
 	/* tw_preempts: the waking task, the running one. */
 	TW_DECISION_PREEMPTS,
-	/* tw_due_in: the running task, the waiting one. */
-	TW_DECISION_DUE_IN,
+	/* tw_makes_way_in: the running task, the waiting one, the three of tw_beside, a bit each. */
+	TW_DECISION_MAKES_WAY,
 	/* tw_slice_beside: the class of the running one, in how long the waiting one is due, its weight. */
 	TW_DECISION_SLICE_BESIDE,
 	/* tw_makes_room: the running task, whether it and the waiting one are bound. */

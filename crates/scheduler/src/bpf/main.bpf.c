@@ -98,14 +98,17 @@ static s32 claim_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 /* A better CPU than `cpu` to which a task of this class goes, or -1. It is claimed, or has to be `taken`. */
 static s32 find_better(struct task_struct *p, enum tw_class class, s32 cpu, bool *taken)
 {
-	/* Where cores differ too, what a CPU is worth says whether one that is shared is left for a slow one.
-	 */
-	if (nr_faster)
-		return find_place(p, class, cpu, true, taken);
 	*taken = false;
-	if (has_mode && class != TW_CLASS_KERNEL)
+	switch (tw_search(class, nr_faster, has_mode, has_smt)) {
+	case TW_SEARCH_PLACE:
+		return find_place(p, class, cpu, true, taken);
+	case TW_SEARCH_SPOT:
 		return find_better_spot(p, cpu);
-	return has_smt ? find_better_seat(p, class, cpu) : -1;
+	case TW_SEARCH_SEAT:
+		return find_better_seat(p, class, cpu);
+	default:
+		return -1;
+	}
 }
 
 s32 BPF_STRUCT_OPS(threadwise_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -201,21 +204,21 @@ static bool enqueue_unselected(struct task_struct *p, s32 own, u64 enq_flags)
 
 /*
  * Where CPUs differ, sends a task of this class to the CPU for which it left its own, or else to one that is
- * better than its own. False if there is none. For who woke up or is new mostly no CPU was idle a moment
- * ago, and only a faster one may be had; if one was, kick_idle_for() wakes it. Inlined never: the stack of
- * enqueue() and what it calls is 512 bytes at most.
+ * better than its own. False if there is none. Inlined never: the stack of enqueue() and what it calls is 512
+ * bytes at most.
  */
 static __noinline bool enqueue_better(struct task_struct *p, struct cpu_ctx *cctx, struct task_ctx *tctx,
 				      enum tw_class class, u64 enq_flags)
 {
 	/* What it decided before it slept is stale. */
 	bool comes = comes_to_run(p, enq_flags), taken = tctx->takes;
-	s32 better = comes ? -1 : (s32)tctx->leaves_for - 1, own = scx_bpf_task_cpu(p);
+	bool looked = tctx->leaves_for == LOOKED_IN_VAIN;
+	s32 better = comes || looked ? -1 : (s32)tctx->leaves_for - 1, own = scx_bpf_task_cpu(p);
 	bool exchanges = better >= 0 && taken;
 
 	tctx->leaves_for = 0;
 	/* Whoever claims an idle CPU has to go there. */
-	if (better < 0 && (nr_faster || !comes) && may_move(p))
+	if (better < 0 && tw_looks_for_better(comes, looked, nr_faster) && may_move(p))
 		better = find_better(p, class, own, &taken);
 	if (better < 0 || !bpf_cpumask_test_cpu(better, p->cpus_ptr) || !may_move(p))
 		return false;
@@ -339,9 +342,13 @@ static __always_inline s32 queue_before(struct task_struct *prev, struct tw_task
 		from = other;
 	}
 	if (mine || theirs) {
-		task->step_ns = tw_step_beside(task, first_tgid == prev->tgid,
-					       first_is_bound && prev->nr_cpus_allowed == 1, tun());
-		*due_ns = due_in(task, &first);
+		struct tw_beside beside = {
+			.running_bound = prev->nr_cpus_allowed == 1,
+			.waiting_bound = first_is_bound,
+			.of_one_program = first_tgid == prev->tgid,
+		};
+
+		*due_ns = makes_way_in(task, &first, &beside);
 		if (!*due_ns) {
 			/* For others it would be a call in vain. */
 			if (task->class == TW_CLASS_SENIOR && first.class == TW_CLASS_PARALLEL)
@@ -367,7 +374,7 @@ static u64 slice_beside(const struct task_struct *p, const struct task_ctx *tctx
 	u64 slice_ns;
 	u32 weight;
 
-	if (!due_ns || nr_faster)
+	if (!tw_goes_on_until_due(due_ns, nr_faster))
 		return free_slice();
 	weight = weight_of(p, &tctx->in);
 	slice_ns = tw_slice_beside(class, due_ns, weight, tun());
@@ -484,8 +491,10 @@ static bool leave_for_better(struct cpu_ctx *cctx, s32 cpu, struct task_struct *
 		better = called_to;
 		taken = true;
 	}
-	if (better < 0)
+	if (better < 0) {
+		tctx->leaves_for = LOOKED_IN_VAIN;
 		return false;
+	}
 	/*
 	 * Without a slice it is enqueued, and goes there, unless migration is disabled for it. The kick has a
 	 * CPU that was claimed and gets nobody say again that it is idle.

@@ -127,8 +127,9 @@ __noinline bool look_at(struct task_struct *p __arg_trusted, const struct task_c
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct tw_group *group = group_of(p->tgid);
-	/* The task's CPU may be charging it. Read in this order, what it ran is not negative. */
-	u64 vtime = tw_read(&tctx->vtime), charged_ns = tw_read(&tctx->charged_ns), now = vtime_now;
+	/* The task's CPU may be charging it. Read in this order, what it ran is not negative, and counts
+	 * twice rather than never. */
+	u64 charged_ns = tw_read(&tctx->charged_ns), vtime = tw_read(&tctx->vtime), now = vtime_now;
 	u64 ran_ns = tw_read(&p->se.sum_exec_runtime) + look->ahead_ns - charged_ns;
 	struct tw_run run = {
 		.since_ns = ran_ns,
@@ -206,12 +207,15 @@ __noinline bool preempts(const struct tw_task *waking __arg_nonnull,
 	return answer;
 }
 
-__noinline u64 due_in(const struct tw_task *running __arg_nonnull,
-		      const struct tw_task *waiting __arg_nonnull)
+__noinline u64 makes_way_in(struct tw_task *running __arg_nonnull, const struct tw_task *waiting __arg_nonnull,
+			    const struct tw_beside *beside __arg_nonnull)
 {
-	u64 answer = tw_due_in(running, waiting, tun());
+	u64 answer, step_ns = running->step_ns;
 
-	record(TW_DECISION_DUE_IN, answer, task_in(running), task_in(waiting));
+	answer = tw_makes_way_in(running, waiting, beside, tun());
+	record(TW_DECISION_MAKES_WAY, answer, running->vtime, running->here_ns, running->class,
+	       running->nr_waiting, running->boost_left, running->waits_us, step_ns, task_in(waiting),
+	       beside->running_bound | beside->waiting_bound << 1 | beside->of_one_program << 2);
 	return answer;
 }
 
@@ -292,6 +296,13 @@ static u64 interrupted_ns(s32 cpu)
 	return tw_read(&rq->clock) - task_ns;
 }
 
+/* What runs on a CPU ran since the kernel last accounted for it. exec_start is that CPU's clock, without what
+ * its interrupts took since the machine was booted. */
+static u64 not_accounted_ns(const struct task_struct *p, s32 cpu, u64 now)
+{
+	return since_ns(tw_read(&p->se.exec_start), now - interrupted_ns(cpu));
+}
+
 /*
  * The position of what runs on a CPU, with what it ran since the kernel last accounted for it; and its
  * program if it may run only there, or 0.
@@ -304,8 +315,7 @@ static bool look_at_running(s32 cpu, u64 now, struct tw_task *task, u32 *bound_t
 
 	if (!p || !tctx)
 		return false;
-	/* exec_start is another CPU's clock, without what its interrupts took. */
-	look.ahead_ns = since_ns(p->se.exec_start, now - interrupted_ns(cpu));
+	look.ahead_ns = not_accounted_ns(p, cpu, now);
 	look_at(p, tctx, &look, task);
 	*bound_tgid = p->nr_cpus_allowed == 1 ? p->tgid : 0;
 	return true;
@@ -322,10 +332,10 @@ static bool surely_stays(struct task_struct *p, const struct tw_task *waking, u6
 
 	if (!tctx)
 		return true;
-	/* Read in this order, what changes meanwhile counts twice. What interrupts took counts, too. */
-	vtime = tw_read(&tctx->vtime);
+	/* Read in this order, what changes meanwhile counts twice. */
 	charged_ns = tw_read(&tctx->charged_ns);
-	ahead_ns = since_ns(tw_read(&p->se.exec_start), now);
+	vtime = tw_read(&tctx->vtime);
+	ahead_ns = not_accounted_ns(p, scx_bpf_task_cpu(p), now);
 	run.since_ns = tw_read(&p->se.sum_exec_runtime) - charged_ns + ahead_ns;
 	run.weight = charged_weight(p, tctx);
 	run.capacity = capacity_of(scx_bpf_task_cpu(p));

@@ -66,6 +66,7 @@ u64 armed_key;
 __noinline int look_whether_due(s32 cpu)
 {
 	struct tw_task task, waiting = rotation_state.task;
+	struct tw_beside beside = { .waiting_bound = rotation_state.bound };
 	u32 bound_tgid;
 	bool found;
 	u64 in_ns;
@@ -77,10 +78,9 @@ __noinline int look_whether_due(s32 cpu)
 		return TW_DUE_NOT;
 	if (!rotation_state.bound && is_across(cpu, rotation_state.queue))
 		waiting.vtime = tw_vtime_across(waiting.vtime, tun());
-	task.step_ns = tw_step_beside(&task, bound_tgid == rotation_state.tgid, rotation_state.bound, tun());
-	in_ns = due_in(&task, &waiting);
-	if (in_ns && makes_room(&task, bound_tgid, rotation_state.bound))
-		in_ns = 0;
+	beside.running_bound = bound_tgid;
+	beside.of_one_program = bound_tgid == rotation_state.tgid;
+	in_ns = makes_way_in(&task, &waiting, &beside);
 	if (!in_ns && !rotation_state.kicks)
 		return TW_DUE_NOT;
 	/* Who makes way waits then, and others are due beside it in a step. */
@@ -141,23 +141,52 @@ static void rotate_for_first(void)
 	}
 }
 
+/* Whether the timer has to be started to look by then, and nobody else is about to start it. */
+static bool claim_timer(u64 now, u64 in_ns)
+{
+	u64 until = tw_read(&armed_until);
+
+	return tw_timer_starts(tw_read(&rotation_armed), until, now, in_ns) &&
+	       __sync_val_compare_and_swap(&armed_until, until, now + in_ns) == until;
+}
+
 /*
- * Has the timer look in so long. Says so before: a hypervisor may stop this CPU in between, and if it said so
- * only when the timer had expired on another one, nobody would start that again.
+ * Has the timer look in so long, if it does not look before. Says so before: a hypervisor may stop this CPU
+ * in between, and if it said so only when the timer had expired on another one, nobody would start that
+ * again. Of two CPUs that start it at once the one that wants it sooner prevails.
  */
 static void start_timer(struct rotation *rotation, u64 key, u64 now, u64 in_ns)
 {
+	u64 until;
+
+	/* Who was just faster may want it later. */
+	if (!claim_timer(now, in_ns) && !claim_timer(now, in_ns))
+		return;
 	armed_key = key;
-	armed_until = now + in_ns;
 	rotation_armed = true;
 	if (bpf_timer_start(&rotation->timer, in_ns, 0))
 		rotation_armed = false;
+	/* Who wants it sooner may have started it before that. */
+	until = tw_read(&armed_until);
+	if (tw_before(until, now + in_ns))
+		bpf_timer_start(&rotation->timer, since_ns(now, until), 0);
 }
 
-/* Whether the timer does not run, or is overdue by much: then it was lost. */
 static bool rotation_stopped(u64 now)
 {
-	return !tw_read(&rotation_armed) || tw_before(armed_until + TW_LOOK_MOST_NS, now);
+	return tw_timer_stopped(tw_read(&rotation_armed), armed_until, now);
+}
+
+/* Whether the timer is started to look in so long at the latest. */
+static bool starts_rotation(u64 now, u64 in_ns)
+{
+	return tw_timer_starts(tw_read(&rotation_armed), armed_until, now, in_ns);
+}
+
+/* The same if it runs. */
+static bool hastens_rotation(u64 now, u64 in_ns)
+{
+	return tw_timer_hastens(tw_read(&rotation_armed), armed_until, now, in_ns);
 }
 
 static void start_timer_for(u64 key, u64 now, u64 in_ns)
@@ -173,7 +202,7 @@ static void start_timer_for(u64 key, u64 now, u64 in_ns)
  * is over. */
 static void look_when_it_leaves(u64 now)
 {
-	if (rotation_stopped(now) || tw_before(now + TW_LEAVES_CACHE_NS, armed_until))
+	if (starts_rotation(now, TW_LEAVES_CACHE_NS))
 		start_timer_for(armed_key, now, TW_LEAVES_CACHE_NS);
 }
 
@@ -276,16 +305,15 @@ __noinline int look_at_queue(s32 queue)
 static void arm_rotation(const struct tw_task *task, u32 nr_threads, u64 now)
 {
 	u64 key, in_ns = tw_look_for(task, nr_threads, true, tun());
-	bool stopped, foremost;
+	bool foremost;
 
 	tw_look_expect(&rotation_state.look);
-	stopped = rotation_stopped(now);
 	/* Mostly it looks before that, and nothing need be known of who goes first. */
-	if (stopped || tw_before(now + in_ns, armed_until)) {
+	if (starts_rotation(now, in_ns)) {
 		key = tw_key(task, tun());
-		foremost = stopped || tw_before(key, armed_key);
+		foremost = rotation_stopped(now) || tw_before(key, armed_key);
 		in_ns = tw_look_for(task, nr_threads, foremost, tun());
-		if (stopped || tw_before(now + in_ns, armed_until))
+		if (starts_rotation(now, in_ns))
 			start_timer_for(foremost ? key : armed_key, now, in_ns);
 	}
 	/* After that, or a look that ends at this moment would take it back. */
@@ -308,7 +336,7 @@ static void look_soon(void)
 	u64 now = scx_bpf_now(), in_ns = shortest_step();
 
 	tw_look_disturb(&rotation_state.look);
-	if (rotation_armed && tw_before(now + in_ns, armed_until))
+	if (hastens_rotation(now, in_ns))
 		start_timer_for(armed_key, now, in_ns);
 }
 
@@ -318,7 +346,7 @@ static void look_soon(void)
  */
 static void follow_senior(u64 now)
 {
-	if (nr_handovers != rotation_state.handovers && rotation_armed && tw_before(now, armed_until))
+	if (nr_handovers != rotation_state.handovers && hastens_rotation(now, 0))
 		start_timer_for(armed_key, now, 0);
 }
 
@@ -482,6 +510,15 @@ static void let_age(void)
 	rotation_state.nr_unaged = nr_cpus;
 }
 
+/* Nobody waits any more but who was queued during this look. That arms the timer before it says that tasks
+ * wait: it is seen here, or says so after this. */
+static void say_who_waits(void)
+{
+	__sync_lock_test_and_set(&tasks_wait, false);
+	if (tw_read(&rotation_armed))
+		tasks_wait = true;
+}
+
 static int rotate(void *map, u32 *zero, struct rotation *rotation)
 {
 	u64 now, in_ns;
@@ -514,15 +551,13 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 	}
 	in_ns = tw_look_again(&rotation_state.look, shortest_step(), went_over, nr_cpus);
 	if (!in_ns || tw_look_saw_nobody(&rotation_state.look, nr_cpus))
-		tasks_wait = rotation_armed;
+		say_who_waits();
 	if (!in_ns)
 		return 0;
 	now = clock_now();
 	note_look(&look_takes_ns, rotation_state.began);
-	if (!rotation_armed || tw_before(now + in_ns, armed_until))
-		start_timer(rotation,
-			    rotation_state.queue < 0 ? vtime_now : tw_key(&rotation_state.first, tun()), now,
-			    in_ns);
+	start_timer(rotation, rotation_state.queue < 0 ? vtime_now : tw_key(&rotation_state.first, tun()),
+		    now, in_ns);
 	/* Who became senior meanwhile found that the timer did not run. */
 	follow_senior(now);
 	return 0;

@@ -19,10 +19,11 @@ static u32 loss_of(const struct task_struct *p, const struct tw_group *group, u3
 /* Another program becomes the senior one in place of this, if that still is. */
 static bool hand_over(u32 senior, u32 tgid, const struct tw_group *group)
 {
+	/* Before: another CPU that found the new one beside the old time would end its turn at once. */
+	senior_since = clock_now();
 	if (__sync_val_compare_and_swap(&senior_tgid, senior, tgid) != senior)
 		return false;
 	senior_lost = group->lost;
-	senior_since = clock_now();
 	if (last_senior_tgid != tgid)
 		__sync_fetch_and_add(&nr_handovers, 1);
 	last_senior_tgid = tgid;
@@ -80,7 +81,7 @@ static u64 tell_loss(const struct task_struct *p, struct task_ctx *tctx, struct 
 	/* It may have been put back with another affinity, or sent back, and goes on waiting. */
 	if (waited_ns)
 		tctx->told_ns = 0;
-	if (!counts_loss(p))
+	if ((waited_ns <= told_ns && !(nr_faster && ran_ns)) || !counts_loss(p))
 		return waited_ns;
 	weight = weight_of(p, &tctx->in);
 	loss = loss_of(p, group, weight, waited_ns > told_ns ? waited_ns - told_ns : 0);

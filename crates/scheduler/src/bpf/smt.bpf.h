@@ -138,10 +138,10 @@ __noinline int claim_unknown_seat(const struct task_struct *p __arg_trusted, s32
 	u64 now = scx_bpf_now();
 	s32 cpu;
 
-	if (!cctx || p->nr_cpus_allowed == 1 || !tw_looks_for_core(now, cctx->no_core_at))
+	if (!cctx || p->nr_cpus_allowed == 1 || !tw_looks_for_seat(limit, now, cctx->no_core_at))
 		return -1;
 	cpu = claim_seat(p, prev, limit);
-	if (cpu < 0)
+	if (cpu < 0 && limit == TW_SEAT_SHARED)
 		cctx->no_core_at = now;
 	return cpu;
 }
@@ -216,7 +216,7 @@ static s32 find_better_seat(const struct task_struct *p, enum tw_class class, s3
 	limit = tw_leaves_seat_for(class, beside.run, beside.serial);
 	if (limit == TW_SEAT_SHARED)
 		return claim_whole_core(p, cpu);
-	return limit == TW_SEAT_BEST ? -1 : claim_seat(p, cpu, limit);
+	return claim_unknown_seat(p, cpu, limit);
 }
 
 #endif /* TW_SMT_BPF_H */

@@ -76,6 +76,9 @@ struct {
 	__type(value, struct tw_group);
 } groups SEC(".maps");
 
+/* No CPU, plus one: task_ctx.leaves_for. */
+#define LOOKED_IN_VAIN (~0U)
+
 /* What a task's vtime needs beyond the kernel's own accounting. */
 struct task_ctx {
 	u64 vtime;
@@ -90,7 +93,8 @@ struct task_ctx {
 	u64 waits_since;
 	/* The parallel phase of its program in which it was last charged. */
 	u32 phase;
-	/* The better CPU that it leaves its own for, plus one, and whether that has to be taken. */
+	/* The better CPU that it leaves its own for, plus one, or LOOKED_IN_VAIN if its own has just looked
+	 * for one; and whether that has to be taken. */
 	u32 leaves_for;
 	bool takes;
 	/* Whether its thread group counts it as ready: 0 or 1. */
@@ -164,8 +168,8 @@ u64 light_at;
 /* What tasks that run beside others weigh on the mean, in 65536ths (crowd.bpf.h). */
 u32 mean_weight = TW_WEIGHT_ONE << 16;
 
-/* Whether tasks wait anywhere, as far as is known (rotation.bpf.h). */
-bool tasks_wait;
+/* Whether tasks wait anywhere, as far as is known (rotation.bpf.h): 0 or 1. */
+u32 tasks_wait;
 
 /* What a look of the timer takes on the mean (rotation.bpf.h), and that of a CPU at faster ones, which does
  * without locks: two CPUs that write at once lose one of two values that are much alike. */
@@ -269,13 +273,10 @@ static u64 longer_look(void)
 	return tw_longer_look(look_takes_ns, cpu_look_takes_ns);
 }
 
-/*
- * The slice of a task for which no other has to wait. Where CPUs differ, a faster one may become idle; a
- * whole core is worth less, and asking for it at each tick cost 2 % where all hardware threads are busy.
- */
+/* The slice of a task for which no other has to wait. */
 static u64 free_slice(void)
 {
-	return tw_slice(tasks_wait || nr_faster, longer_look(), tun());
+	return tw_slice(tasks_wait, nr_faster, longer_look(), tun());
 }
 
 /*

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use threadwise_policy::{
-    Ages, BOOST_WHOLE, Class, Keys, Origin, Run, Task, Tunables, makes_room, mean_weight, vtime_elsewhere,
-    weight_among,
+    Ages, BOOST_WHOLE, Beside, Class, Keys, Origin, Run, Task, Tunables, makes_room, mean_weight,
+    vtime_elsewhere, weight_among,
 };
 
 use super::{exec, exec_all, job, number_after, stdout};
@@ -109,7 +109,14 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
         }
         "tw_goes_first" => u64::from(tunables.goes_first(&task(0), &task(7))),
         "tw_preempts" => u64::from(tunables.preempts(&task(0), &task(7))),
-        "tw_due_in" => tunables.due_in(&task(0), &task(7)),
+        "tw_makes_way_in" => {
+            let beside = Beside {
+                running_bound: input[14] & 1 != 0,
+                waiting_bound: input[14] & 2 != 0,
+                of_one_program: input[14] & 4 != 0,
+            };
+            tunables.makes_way_in(&mut task(0), &task(7), beside)
+        }
         "tw_slice_beside" => {
             let class = Class::try_from(input[0]).unwrap();
             tunables.slice_beside(class, input[1], input[2] as u32)
@@ -154,7 +161,7 @@ fn the_kernel_and_the_native_build_decide_alike() {
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let settings = lines.next().unwrap();
-    assert_eq!(settings["schema"], "threadwise.decisions/6");
+    assert_eq!(settings["schema"], "threadwise.decisions/7");
     let setting = |name: &str| settings[name].as_u64().unwrap();
     let tunables = Tunables {
         slice_ns: setting("slice_ns"),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Tasks are charged for what they ran, and looked at while they wait: programs compete by that (`charge.bpf.h`).
 
-use threadwise_policy::{Class, Task, is_beside_others, is_light, loss_of_speed};
+use threadwise_policy::{Class, Task, is_beside_others, is_light, loss_of_speed, moves_clock};
 
 use super::Threadwise;
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
@@ -16,14 +16,18 @@ impl Threadwise {
             ..found
         };
         let weight = self.weight_of(kernel, task);
+        let ran_ns = kernel.tasks[task].ran - self.tasks[task].charged_ns;
         let light_ago_ns = if is_light(weight) {
             kernel.now - self.light_at
         } else {
             0
         };
-        let moved = self
-            .tun
-            .clock(self.vtime_now, &picked, weight, light_ago_ns, self.tasks_wait);
+        let moved = if moves_clock(ran_ns) {
+            self.tun
+                .clock(self.vtime_now, &picked, weight, light_ago_ns, self.tasks_wait)
+        } else {
+            self.vtime_now
+        };
         assert!(
             moved.wrapping_sub(self.vtime_now) < 1 << 63,
             "the clock never goes back"
@@ -35,7 +39,6 @@ impl Threadwise {
         let waited_ns = kernel.tasks[task].waited - self.tasks[task].waited_ns;
         let group = &self.groups[kernel.tasks[task].program];
         group.lose(self.loss(kernel, task, waited_ns.saturating_sub(self.tasks[task].told_ns)));
-        let ran_ns = kernel.tasks[task].ran - self.tasks[task].charged_ns;
         self.crowd.add(found.class, ran_ns, waited_ns);
         let capacity = self.capacities[kernel.tasks[task].cpu];
         if self.nr_faster > 0 {

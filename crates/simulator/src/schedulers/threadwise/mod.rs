@@ -22,9 +22,9 @@ mod spread;
 use std::cell::Cell;
 
 use threadwise_policy::{
-    AlternateBy, CAPACITY_ONE, Class, Group, Keys, Look, Mode, Need, ORDER_NS, PairingBy, Rest, Seat, Task,
-    Tunables, fastest_first, longer_look, look_takes, makes_room, may_preempt, phase_began, phase_ended,
-    vtime_elsewhere,
+    AlternateBy, CAPACITY_ONE, Class, Group, Keys, Look, Mode, Need, ORDER_NS, PairingBy, Rest, Search, Seat,
+    Task, Tunables, fastest_first, goes_on_until_due, longer_look, look_takes, looks_for_better, makes_room,
+    may_preempt, phase_began, phase_ended, vtime_elsewhere,
 };
 
 use self::alternation::Alternating;
@@ -53,6 +53,8 @@ struct TaskContext {
     woke: bool,
     /// The better CPU that it leaves its own for, and whether that has to be taken.
     leaves_for: Option<(CpuIndex, bool)>,
+    /// Whether its own has just looked for one in vain.
+    looked: bool,
     /// What it needs of a last-level cache, as counters tell.
     need: Need,
     /// How long it stays behind one after it changed places.
@@ -261,8 +263,8 @@ impl Threadwise {
     }
 
     fn free_slice(&self) -> Ns {
-        let waited_for = self.tasks_wait || self.nr_faster > 0;
-        self.tun.slice(waited_for, self.look_takes())
+        self.tun
+            .slice(self.tasks_wait, self.nr_faster > 0, self.look_takes())
     }
 
     fn nr_waiting(&self, kernel: &Kernel, cpu: CpuIndex) -> u32 {
@@ -308,10 +310,16 @@ impl Threadwise {
         Some(found)
     }
 
-    /// Claims an idle CPU for a task that wakes up.
-    fn claim_idle(&mut self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
+    /// Claims an idle CPU for a task that wakes up, and is counted among the ready ones or is about to be.
+    fn claim_idle(
+        &mut self,
+        kernel: &mut Kernel,
+        task: TaskIndex,
+        prev: CpuIndex,
+        is_counted: bool,
+    ) -> Option<CpuIndex> {
         let seat = match (self.has_mode(), self.hidden_smt) {
-            (true, _) => self.claim_spot(kernel, task, prev),
+            (true, _) => self.claim_spot(kernel, task, prev, is_counted),
             (false, true) => self.claim_seat(kernel, task, prev, Seat::NONE),
             (false, false) => None,
         };
@@ -325,7 +333,7 @@ impl Threadwise {
         if !self.has_smt || self.hidden_smt || self.has_mode() {
             return Some(seat);
         }
-        Some(self.prefer_core(kernel, task, prev, seat))
+        Some(self.prefer_core(kernel, (task, is_counted), prev, seat))
     }
 
     /// A better CPU than this to which a task of this class goes, and whether it is taken from another.
@@ -336,13 +344,11 @@ impl Threadwise {
         class: Class,
         cpu: CpuIndex,
     ) -> Option<(CpuIndex, bool)> {
-        if self.nr_faster > 0 {
-            return self.find_place(kernel, task, class, cpu, true);
-        }
-        let better = match (self.has_mode(), self.has_smt) {
-            (true, _) => self.find_better_spot(kernel, task, cpu),
-            (false, true) => self.find_better_seat(kernel, task, class, cpu),
-            (false, false) => None,
+        let better = match class.search(self.nr_faster > 0, self.has_mode(), self.has_smt) {
+            Search::Place => return self.find_place(kernel, task, class, cpu, true),
+            Search::Spot => self.find_better_spot(kernel, task, cpu),
+            Search::Seat => self.find_better_seat(kernel, task, class, cpu),
+            Search::Nowhere => None,
         };
         better.map(|better| (better, false))
     }
@@ -381,7 +387,7 @@ impl Threadwise {
         }
         let idle = match kernel.tasks[task].bound_to {
             Some(_) => kernel.claim_idle(own).then_some(own),
-            None => self.claim_idle(kernel, task, own),
+            None => self.claim_idle(kernel, task, own, true),
         };
         if let Some(cpu) = idle {
             kernel.insert_local(task, cpu, self.free_slice(), false);
@@ -399,7 +405,8 @@ impl Threadwise {
     ) -> bool {
         // What it decided before it slept is stale.
         let leaves_for = self.tasks[task].leaves_for.take().filter(|_| !wakes);
-        let looks = self.nr_faster > 0 || !wakes;
+        let looked = std::mem::take(&mut self.tasks[task].looked);
+        let looks = looks_for_better(wakes, looked, self.nr_faster > 0);
         let better = leaves_for.or_else(|| {
             looks
                 .then(|| self.find_better(kernel, task, class, cpu))
@@ -428,6 +435,7 @@ impl Threadwise {
         let may_go = called_to.filter(|&there| class != Class::Kernel && kernel.may_run(prev, there));
         let better = self.find_better(kernel, prev, class, cpu);
         let Some(leaves_for) = better.or_else(|| may_go.map(|there| (there, true))) else {
+            self.tasks[prev].looked = true;
             return false;
         };
         self.tasks[prev].leaves_for = Some(leaves_for);
@@ -527,8 +535,9 @@ impl Threadwise {
             .is_some_and(|((.., mine), (.., theirs))| self.tun.goes_first(&theirs, &mine));
         let first = my_first.filter(|_| !theirs_goes_first).or(their_first);
         let due_in = first.map(|(from, waiting, first)| {
-            self.lengthen_step(kernel, (prev, task), waiting);
-            (from, waiting, first, self.tun.due_in(task, &first))
+            let beside = Self::beside(kernel, prev, waiting);
+            let in_ns = self.tun.makes_way_in(task, &first, beside);
+            (from, waiting, first, in_ns)
         });
         if let Some((from, waiting, first, 0)) = due_in {
             self.end_turn(kernel, (prev, task), (waiting, &first));
@@ -638,7 +647,7 @@ impl Scheduler for Threadwise {
                 return cpu;
             }
         }
-        let Some(cpu) = self.claim_idle(kernel, task, prev) else {
+        let Some(cpu) = self.claim_idle(kernel, task, prev, false) else {
             return prev;
         };
         kernel.insert_direct(task, self.free_slice(), false);
@@ -715,6 +724,7 @@ impl Scheduler for Threadwise {
         self.note_counts(kernel, prev);
         // The kernel may not have enqueued it when it was to leave.
         self.tasks[prev].leaves_for = None;
+        self.tasks[prev].looked = false;
         let called_to = self.called_to[cpu].take();
         if self.held_as(kernel, prev).is_some() {
             return self.dispatch_idle(kernel, cpu, sent_to);
@@ -739,7 +749,7 @@ impl Scheduler for Threadwise {
         }
         self.unmark_if_empty(kernel, cpu);
         let slice = match before {
-            Err(Some(due_ns)) if self.nr_faster == 0 => {
+            Err(Some(due_ns)) if goes_on_until_due(due_ns, self.nr_faster > 0) => {
                 self.tun
                     .slice_beside(task.class, due_ns, self.weight_of(kernel, prev))
             }
@@ -828,13 +838,9 @@ impl Scheduler for Threadwise {
             return;
         };
         self.rotation.look_ns = look_takes(self.rotation.look_ns, kernel.hook_takes());
-        if !self.rotation.armed || kernel.now + in_ns < self.rotation.armed_until {
-            let key = self
-                .rotation
-                .first
-                .map_or(self.vtime_now, |(task, _)| self.tun.key(&task));
-            self.start_rotation(kernel, key, in_ns);
-        }
+        let first = self.rotation.first;
+        let key = first.map_or(self.vtime_now, |(task, _)| self.tun.key(&task));
+        self.start_rotation(kernel, key, in_ns);
     }
 }
 

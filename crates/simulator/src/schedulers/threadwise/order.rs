@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Tasks as the ordering sees them, their vtime up to date (`order.bpf.h`).
 
-use threadwise_policy::{Class, Origin, Run, Task, here_ns, waits_us, weight_among};
+use threadwise_policy::{Beside, Class, Origin, Run, Task, here_ns, waits_us, weight_among};
 
 use super::Threadwise;
 use crate::Ns;
@@ -79,18 +79,14 @@ impl Threadwise {
         }
     }
 
-    /// The step of a running task beside one that waits.
-    pub(super) fn lengthen_step(
-        &self,
-        kernel: &Kernel,
-        (running, task): (TaskIndex, &mut Task),
-        waiting: TaskIndex,
-    ) {
+    /// What a running task is to one that waits.
+    pub(super) fn beside(kernel: &Kernel, running: TaskIndex, waiting: TaskIndex) -> Beside {
         let [running, waiting] = [running, waiting].map(|task| &kernel.tasks[task]);
-        let both_bound = running.bound_to.is_some() && waiting.bound_to.is_some();
-        task.step_ns = self
-            .tun
-            .step_beside(task, running.program == waiting.program, both_bound);
+        Beside {
+            running_bound: running.bound_to.is_some(),
+            waiting_bound: waiting.bound_to.is_some(),
+            of_one_program: running.program == waiting.program,
+        }
     }
 
     /// A step at the beginning of a phase.

@@ -2,8 +2,8 @@
 //! The timer by which those who wait get their turn (`rotation.bpf.h`).
 
 use threadwise_policy::{
-    Class, Due, Keys, LEAVES_CACHE_NS, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED, Task,
-    follows_senior, makes_room, waits_us,
+    Beside, Class, Due, Keys, LEAVES_CACHE_NS, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES,
+    ROTATION_SORTED, Task, follows_senior, timer_hastens, timer_starts, timer_stopped, waits_us,
 };
 
 use super::Threadwise;
@@ -12,7 +12,11 @@ use crate::kernel::{CpuIndex, Kernel, TaskIndex};
 use crate::queue::key_at;
 
 impl Threadwise {
+    /// Has the timer look in so long, if it does not look before.
     pub(super) fn start_rotation(&mut self, kernel: &mut Kernel, key: u64, in_ns: Ns) {
+        if !timer_starts(self.rotation.armed, self.rotation.armed_until, kernel.now, in_ns) {
+            return;
+        }
         self.rotation.armed_key = key;
         self.rotation.armed_until = kernel.now + in_ns;
         self.rotation.armed = true;
@@ -22,40 +26,34 @@ impl Threadwise {
     /// `arm_rotation()`.
     pub(super) fn arm_rotation(&mut self, kernel: &mut Kernel, task: &Task, nr_threads: u32) {
         let key = self.tun.key(task);
-        let rotation = &mut self.rotation;
-        let (armed, armed_key) = (rotation.armed, rotation.armed_key);
-        let is_foremost = !armed || (key.wrapping_sub(armed_key) as i64) < 0;
-        rotation.look.expect();
+        let armed_key = self.rotation.armed_key;
+        let stopped = timer_stopped(self.rotation.armed, self.rotation.armed_until, kernel.now);
+        let is_foremost = stopped || (key.wrapping_sub(armed_key) as i64) < 0;
+        self.rotation.look.expect();
         let in_ns = self.tun.look_for(task, nr_threads, is_foremost);
-        let key = if is_foremost { key } else { armed_key };
         self.tasks_wait = true;
-        if !armed || kernel.now + in_ns < rotation.armed_until {
-            self.start_rotation(kernel, key, in_ns);
-        }
+        self.start_rotation(kernel, if is_foremost { key } else { armed_key }, in_ns);
     }
 
     /// Has the timer look before long, if it runs: a parallel phase ended.
     pub(super) fn look_soon(&mut self, kernel: &mut Kernel) {
         self.rotation.look.disturb();
         let in_ns = self.shortest_step();
-        if self.rotation.armed && kernel.now + in_ns < self.rotation.armed_until {
+        if timer_hastens(self.rotation.armed, self.rotation.armed_until, kernel.now, in_ns) {
             self.start_rotation(kernel, self.rotation.armed_key, in_ns);
         }
     }
 
     /// A task stays for a moment although CPUs are idle behind another last-level cache: the timer looks when that is over.
     pub(super) fn look_when_it_leaves(&mut self, kernel: &mut Kernel) {
-        let rotation = &self.rotation;
-        if !rotation.armed || kernel.now + LEAVES_CACHE_NS < rotation.armed_until {
-            self.start_rotation(kernel, rotation.armed_key, LEAVES_CACHE_NS);
-        }
+        self.start_rotation(kernel, self.rotation.armed_key, LEAVES_CACHE_NS);
     }
 
     /// Has the timer look at once if a program has become senior since it looked.
     pub(super) fn follow_senior(&mut self, kernel: &mut Kernel) {
-        if self.nr_handovers != self.rotation.handovers
-            && self.rotation.armed
-            && kernel.now < self.rotation.armed_until
+        let rotation = &self.rotation;
+        if self.nr_handovers != rotation.handovers
+            && timer_hastens(rotation.armed, rotation.armed_until, kernel.now, 0)
         {
             self.start_rotation(kernel, self.rotation.armed_key, 0);
         }
@@ -73,14 +71,13 @@ impl Threadwise {
         let running = kernel.cpus[cpu].running?;
         let ahead_ns = kernel.now - kernel.tasks[running].exec_start;
         let mut task = self.look_at(kernel, running, ahead_ns, false);
-        if let Some(first) = self.first_of(kernel, queue) {
-            self.lengthen_step(kernel, (running, &mut task), first);
-        }
+        let first = self.first_of(kernel, queue)?;
         let waiting = self.seen_from(kernel, cpu, waiting, queue);
-        let in_ns = match self.tun.due_in(&task, &waiting) {
-            _ if makes_room(&task, kernel.tasks[running].bound_to.is_some(), is_bound) => 0,
-            in_ns => in_ns,
+        let beside = Beside {
+            waiting_bound: is_bound,
+            ..Self::beside(kernel, running, first)
         };
+        let in_ns = self.tun.makes_way_in(&mut task, &waiting, beside);
         if in_ns == 0 && self.rotation.kicks == 0 {
             return None;
         }

@@ -93,7 +93,7 @@ impl Threadwise {
     pub(super) fn prefer_core(
         &self,
         kernel: &mut Kernel,
-        task: TaskIndex,
+        (task, is_counted): (TaskIndex, bool),
         prev: CpuIndex,
         cpu: CpuIndex,
     ) -> CpuIndex {
@@ -101,8 +101,7 @@ impl Threadwise {
         if !claimed.shared {
             return cpu;
         }
-        // It is about to be counted.
-        let nr_ready = self.groups[kernel.tasks[task].program].nr_ready() + 1;
+        let nr_ready = self.groups[kernel.tasks[task].program].nr_ready() + u32::from(!is_counted);
         let class = self.class_among(kernel, task, nr_ready);
         let limit = class.leaves_seat_for(claimed.shared, claimed.beside_serial);
         if limit == Seat::BESIDE_SERIAL

@@ -104,15 +104,16 @@ impl Threadwise {
         }
     }
 
-    /// An idle CPU as the mode wants it for a task that wakes up, claimed.
+    /// An idle CPU as the mode wants it for a task that wakes up, and is counted among the ready ones or is about to be; claimed.
     pub(super) fn claim_spot(
         &mut self,
         kernel: &mut Kernel,
         task: TaskIndex,
         prev: CpuIndex,
+        is_counted: bool,
     ) -> Option<CpuIndex> {
-        // Here it is counted after this, in the kernel before.
-        let (program, nr_others) = self.find_home(kernel, kernel.tasks[task].program);
+        let (program, nr_ready) = self.find_home(kernel, kernel.tasks[task].program);
+        let nr_others = nr_ready.saturating_sub(u32::from(is_counted));
         let tally = Tally::of(kernel, prev);
         let seeker = Seeker {
             task,
