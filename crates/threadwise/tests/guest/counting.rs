@@ -81,7 +81,9 @@ fn threads_that_run_on_stay_counted_whatever_is_done_to_them() {
         done
         echo 0 >/sys/devices/system/cpu/cpu7/online; echo 1 >/sys/devices/system/cpu/cpu7/online
         busybox sleep 1
-        busybox timeout -s INT 2.5 scx_threadwise --monitor 0.5 --format json
+        scx_threadwise --monitor 0.5 --format json >/tmp/reports & M=$!
+        two() { [ $(busybox wc -l </tmp/reports) -ge 2 ]; }
+        wait_until two; busybox kill -INT $M; busybox cat /tmp/reports
         echo "program $B"
         "#;
     let out = stdout(run("scx_threadwise --programs 5", script));
