@@ -75,6 +75,7 @@ mod ffi {
         pub safe fn tw_native_spot_rank(spot: &Spot, mode: u32) -> u32;
         pub safe fn tw_native_leaves_spot(own_rank: u32, rank: u32) -> u32;
         pub safe fn tw_native_leaves_seat_for(class: u32, shared: u32, beside_serial: u32) -> u32;
+        pub safe fn tw_native_looks_for_seat(limit: u32, now_ns: u64, in_vain_at_ns: u64) -> u32;
         pub safe fn tw_native_class_of(
             ready: u32,
             bound_kernel_thread: u32,
@@ -147,6 +148,7 @@ mod ffi {
         ) -> u32;
         pub safe fn tw_native_key(task: &Task, tun: &Tunables) -> u64;
         pub safe fn tw_native_goes_first(task: &Task, other: &Task, tun: &Tunables) -> u32;
+        pub safe fn tw_native_runs_at_once(class: u32) -> u32;
         pub safe fn tw_native_may_preempt(class: u32) -> u32;
         pub safe fn tw_native_may_take(
             class: u32,
@@ -911,6 +913,17 @@ impl Tunables {
 /// that starts with a phase.
 pub fn vtime_most(vtime: u64, run: &Run, now: u64) -> u64 {
     ffi::tw_native_vtime_most(vtime, run, now)
+}
+
+/// Whether a task of this class runs at once on its CPU, whatever runs there.
+pub fn runs_at_once(class: Class) -> bool {
+    ffi::tw_native_runs_at_once(class as u32) != 0
+}
+
+/// Whether a task looks for a seat of less rank than this ([`Class::leaves_seat_for`]); the last look in vain at all cores was at
+/// `in_vain_at_ns`.
+pub fn looks_for_seat(limit: u32, now_ns: u64, in_vain_at_ns: u64) -> bool {
+    ffi::tw_native_looks_for_seat(limit, now_ns, in_vain_at_ns) != 0
 }
 
 /// Whether a task of this class ever takes the CPU of a running one.

@@ -306,6 +306,11 @@ u32 tw_native_alternation_need(void)
 	return TW_ALTERNATION_NEED;
 }
 
+u32 tw_native_looks_for_seat(u32 limit, u64 now_ns, u64 in_vain_at_ns)
+{
+	return tw_looks_for_seat(limit, now_ns, in_vain_at_ns);
+}
+
 u32 tw_native_leaves_seat_for(u32 class, u32 shared, u32 beside_serial)
 {
 	return tw_leaves_seat_for(class, shared, beside_serial);
@@ -498,6 +503,11 @@ u32 tw_native_goes_first(const struct tw_task *task, const struct tw_task *other
 			 const struct tw_tunables *tun)
 {
 	return tw_goes_first(task, other, tun);
+}
+
+u32 tw_native_runs_at_once(u32 class)
+{
+	return tw_runs_at_once(class);
 }
 
 u32 tw_native_may_preempt(u32 class)

@@ -125,24 +125,26 @@ fn programs_that_fill_the_cache_each_run_one_after_the_other() {
 
 #[test]
 fn a_trial_that_was_lost_is_no_mark_for_turns() {
-    let mut machine = ran(&AMMP_AND_WUPWISE, 20 * SECOND);
-    assert!(machine.alternation.takes_turns());
-    // What is done beside each other is lost from now on, so the next trial says nothing, and turns go on.
-    let before = machine.trials.len();
-    for _ in 0..6000 {
-        let is_lost = !machine.alternation.takes_turns();
-        machine.run(&AMMP_AND_WUPWISE, 10 * MS, |_, done| {
-            if is_lost { lost(&done) } else { done }
-        });
+    // What is done beside each other is lost from now on, or in turns, so the next trial says nothing, and turns go on.
+    for in_turns in [false, true] {
+        let mut machine = ran(&AMMP_AND_WUPWISE, 20 * SECOND);
+        assert!(machine.alternation.takes_turns());
+        let before = machine.trials.len();
+        for _ in 0..6000 {
+            let is_lost = machine.alternation.takes_turns() == in_turns;
+            machine.run(&AMMP_AND_WUPWISE, 10 * MS, |_, done| {
+                if is_lost { lost(&done) } else { done }
+            });
+        }
+        assert!(machine.trials.len() > before && machine.alternation.takes_turns());
+        // They end when they bring less than was done beside each other in the last trial that told.
+        let worse = Rates {
+            turn: [500_000, 500_000, 0, 0],
+            ..AMMP_AND_WUPWISE
+        };
+        machine.run(&worse, 2 * SECOND, |_, done| done);
+        assert!(!machine.alternation.takes_turns());
     }
-    assert!(machine.trials.len() > before && machine.alternation.takes_turns());
-    // They end when they bring less than was done beside each other in the last trial that told.
-    let worse = Rates {
-        turn: [500_000, 500_000, 0, 0],
-        ..AMMP_AND_WUPWISE
-    };
-    machine.run(&worse, 2 * SECOND, |_, done| done);
-    assert!(!machine.alternation.takes_turns());
 }
 
 #[test]
@@ -169,6 +171,12 @@ fn programs_that_get_on_beside_each_other_stay_so() {
         turn: [1_200_000, 2_000_000, 0, 0],
     };
     assert!(!ran(&one_pays, 20 * SECOND).alternation.takes_turns());
+    // A fifth less is little.
+    let one_pays_little = Rates {
+        turn: [1_440_000, 1_200_000, 0, 0],
+        ..one_pays
+    };
+    assert!(ran(&one_pays_little, 20 * SECOND).alternation.takes_turns());
 }
 
 /// What counters say of this that lost it.
@@ -219,6 +227,15 @@ fn samples_that_are_lost_change_nothing() {
     assert!(machine.alternation.takes_turns());
     machine.run(&AMMP_AND_WUPWISE, 60 * SECOND, |_, done| lost(&done));
     assert!(machine.alternation.takes_turns());
+    machine.run(&AMMP_AND_WUPWISE, 60 * SECOND, |_, _| Work::default());
+    assert!(machine.alternation.takes_turns(), "there are no samples");
+    // Where nothing is done in either half, neither is better.
+    let mut machine = Machine::new();
+    machine.run(&AMMP_AND_WUPWISE, 60 * SECOND, |_, done| Work {
+        nr_samples: done.nr_samples,
+        ..Work::default()
+    });
+    assert!(!machine.trials.is_empty() && !machine.alternation.takes_turns());
 }
 
 #[test]
@@ -240,10 +257,15 @@ fn who_comes_or_goes_ends_turns_and_trials_follow_each_other_slowly_all_the_same
     machine.look.members = 0b111;
     machine.run(&AMMP_AND_WUPWISE, 10 * MS, |_, done| done);
     assert!(!machine.alternation.takes_turns() && machine.alternation.held() == 0);
-    // One comes and goes each second and a half, or each five: a ninth of the time, at most, is spent on trials.
+    assert_eq!(machine.alternation.nr_trials(), 0);
+    // What was found without it chooses nothing where trials with it tell nothing.
+    machine.run(&AMMP_AND_WUPWISE, 60 * SECOND, |_, done| lost(&done));
+    assert!(machine.alternation.nr_trials() > 0 && !machine.alternation.takes_turns());
+    // One comes and goes each second and a half, each five, or in the middle of each trial: a ninth of the time, at most, is spent on
+    // trials.
     for every in (2..=10)
         .map(|half| half * 500 * MS + 290 * MS)
-        .chain([1500 * MS, 5 * SECOND])
+        .chain([1500 * MS, 3150 * MS, 5 * SECOND])
     {
         let mut machine = Machine::new();
         for nr in 0..(200 * SECOND / every) {
@@ -274,6 +296,49 @@ fn a_turn_ends_when_its_program_has_nothing_to_run() {
 }
 
 #[test]
+fn one_look_without_work_ends_no_turn_and_the_next_that_is_ready_has_it() {
+    let three = Rates {
+        beside: [500_000, 500_000, 500_000, 0],
+        turn: [3_000_000, 3_000_000, 3_000_000, 0],
+    };
+    let mut machine = Machine::new();
+    (machine.look.members, machine.look.ready) = (0b111, 0b111);
+    machine.run(&three, 6 * SECOND, |_, done| done);
+    let held = machine.alternation.held();
+    while machine.alternation.held() == held {
+        machine.run(&three, 10 * MS, |_, done| done);
+    }
+    // Whose turn has just begun, the next, and the one after that.
+    let first = 0b111 & !machine.alternation.held();
+    let after = |program: u32| if program == 0b100 { 0b001 } else { program << 1 };
+    let last = after(after(first));
+    let mut turn_after = |ready| {
+        machine.look.ready = ready;
+        machine.run(&three, 10 * MS, |_, done| done);
+        0b111 & !machine.alternation.held()
+    };
+    let absent = 0b111 & !first;
+    assert_eq!([absent, 0b111, absent].map(&mut turn_after), [first; 3]);
+    assert_eq!(turn_after(last), last, "the next is not ready");
+    assert_eq!(turn_after(first), last, "it is missed for the first time");
+}
+
+#[test]
+fn it_is_looked_at_the_more_often_the_more_there_is_to_see() {
+    let look_in_ns = |members| {
+        let mut alternation = Alternation::default();
+        alternation.look(&Look {
+            members,
+            ready: members,
+            ..Look::default()
+        });
+        alternation.look_in_ns()
+    };
+    let in_turns_ns = ran(&AMMP_AND_WUPWISE, 6 * SECOND).alternation.look_in_ns();
+    assert!(in_turns_ns < look_in_ns(0b11) && look_in_ns(0b11) < look_in_ns(0b1));
+}
+
+#[test]
 fn without_counters_sets_that_exceed_the_cache_together_take_turns() {
     const MB: u64 = 1 << 20;
     let exceed =
@@ -301,6 +366,17 @@ fn without_counters_sets_that_exceed_the_cache_together_take_turns() {
         took_turns = alternation.takes_turns();
     }
     assert!((2..=8).contains(&switches), "{switches} times in 1000 s");
+    let mut alone = Alternation::default();
+    for now_ns in (0..1000).map(|step| step * 100 * MS) {
+        let look = Look {
+            now_ns,
+            members: 0b1,
+            ready: 0b1,
+            done: Work::default(),
+        };
+        alone.look_by_resident(&look, true);
+        assert!(!alone.takes_turns(), "nobody has turns alone");
+    }
 }
 
 proptest! {

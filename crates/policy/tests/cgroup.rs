@@ -235,6 +235,30 @@ fn what_ran_long_ago_counts_as_a_mean() {
     assert_eq!(cgroup_ready_ns(0, 900 * MS, 900 * MS), 900 * MS);
 }
 
+/// More than any machine has of what is a mean.
+const MEAN_MAX: u64 = 1 << 32;
+
+#[test]
+fn more_than_any_machine_has_counts_as_the_most() {
+    for sum in [1 << 57, u64::MAX] {
+        let mut cgroup = Cgroup::default();
+        cgroup.begin(sum, sum, 1);
+        assert_eq!((cgroup.ready_256, cgroup.load_256), (MEAN_MAX, MEAN_MAX));
+    }
+}
+
+#[test]
+fn a_small_part_of_a_small_part_counts() {
+    let root = Cgroup {
+        weight: 100,
+        rivals_256: 100 << 8,
+        ..Cgroup::default()
+    };
+    let share = |part_16m| root.share(part_16m, (10_000 * u64::from(NICE_0)) << 8);
+    assert_eq!(share(200) / share(100), 2);
+    assert_eq!(root.share(1, 1), 1, "and the smallest is not nothing");
+}
+
 /// Trees of up to 12 cgroups with up to 5 threads each.
 fn trees() -> impl Strategy<Value = Vec<Node>> {
     let weight = prop_oneof![Just(100u32), 1..=10_000u32];
@@ -286,14 +310,13 @@ proptest! {
 
     #[test]
     fn no_input_overflows(
-        sums in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 1..6),
+        sums in prop::collection::vec((any::<u64>(), any::<u64>(), prop_oneof![0u64..1000, any::<u64>()]), 1..6),
         nice in 1..=10_000u32,
         weight in 1..=10_000u32,
         part in 1..=10_000u64,
-        total in any::<u64>(),
+        total in prop_oneof![0u64..1 << 34, any::<u64>()],
         ran in any::<u64>(), waited in any::<u64>(), elapsed in any::<u64>(),
     ) {
-        const MEAN_MAX: u64 = 1 << 32;
         let mut cgroup = Cgroup { weight, ..Cgroup::default() };
         for (ready, load, elapsed_ns) in sums {
             cgroup.begin(ready, load, elapsed_ns);
@@ -306,6 +329,7 @@ proptest! {
         let part_16m = (part << 24).min(u64::from(weight) << 24);
         let nested = cgroup.nested(part_16m, &Cgroup { weight: 10_000, ..root });
         prop_assert!((1..=10_000 << 24).contains(&nested));
+        prop_assert!(root.share(nested, total / 2) <= root.share(nested, total));
         cgroup.share_64k = root.share(nested, total);
         prop_assert!((1..=1 << 48).contains(&cgroup.share_64k));
         prop_assert!((1..=10_000).contains(&cgroup.weight_of(nice, false)));

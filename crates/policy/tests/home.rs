@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
-use threadwise_policy::{Llc, Stay, founds_home, keeps_home};
+use threadwise_policy::{Llc, Pair, Stay, founds_home, keeps_home, leaves_cache};
 
 #[test]
 fn a_program_is_kept_in_its_cache_while_it_fits_and_finds_one_anew_when_alone() {
@@ -45,6 +45,30 @@ fn who_changes_places_drives_nobody_from_home() {
     assert_eq!(stay(Some(0), 0).gain(&stay(Some(0), 1)), 0, "so is this one");
     assert_eq!(stay(Some(2), 0).gain(&stay(Some(2), 1)), 0, "nobody comes home");
     assert_eq!(stay(None, 0).gain(&stay(None, 1)), 0);
+}
+
+#[test]
+fn only_who_is_away_or_has_no_home_and_needs_a_cache_gains_by_an_exchange() {
+    let stay = |home, here| Stay::new(home, here);
+    assert!(stay(Some(1), 0).may_gain(0) && stay(None, 0).may_gain(1));
+    assert!(!stay(Some(0), 0).may_gain(1) && !stay(None, 0).may_gain(0));
+    let pair = Pair {
+        own_need: 40_000,
+        other_need: 100,
+        own_sum: 80_000,
+        other_sum: 200,
+    };
+    let gain = |own, other| stay(own, 0).exchange_gain(&stay(other, 1), &pair);
+    assert!(pair.gain() > 0 && gain(None, None) == pair.gain());
+    assert_eq!((gain(Some(1), None), gain(Some(1), Some(0))), (1, 2));
+    assert_eq!(gain(None, Some(1)), 0, "whatever it needs, the other is at home");
+    assert_eq!(gain(None, Some(0)), 0, "who is away asks for itself");
+}
+
+#[test]
+fn who_lost_its_cpu_waits_for_a_moment_before_it_leaves_its_cache() {
+    assert!(leaves_cache(true, 0), "who woke up goes at once");
+    assert!(!leaves_cache(false, 0) && leaves_cache(false, 1_000_000));
 }
 
 /// As many programs as caches, each of as many threads as a cache has cores, all running: the program of each CPU's thread, and

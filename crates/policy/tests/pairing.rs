@@ -109,6 +109,12 @@ fn memory_heavy_tasks_are_paired_with_cpu_heavy_ones() {
         0,
         "not worth cold caches"
     );
+    assert_eq!(gain(heavy, heavy - 3000, 77_000, 70_000), 0, "nor is a twentieth");
+    assert_eq!(
+        gain(45_000, 17_000, 100_000, 60_000),
+        24_000,
+        "from 40,000 apart to 16,000, the other way"
+    );
 }
 
 #[test]

@@ -8,8 +8,9 @@ use threadwise_policy::{
     BOOST_WHOLE, Beside, CAPACITY_ONE, CROWD_PERIOD_NS, Choice, Class, Due, Group, Keys, Mode, Origin, Place,
     Run, SPILL_NONE, Search, Seat, Spot, Task, Tunables, Waiting, boost_left, clock_ahead, follows_senior,
     goes_on_until_due, here_ns, is_counted, is_faster, longer_look, look_takes, looks_for_better,
-    loss_of_speed, makes_room, moves_clock, passed_over, phase_began, phase_ended, serial_ready,
-    serial_ready_ns, spill, vtime_charge, vtime_elsewhere, vtime_most, waits_us, worth,
+    looks_for_seat, loss_of_speed, makes_room, may_preempt, moves_clock, passed_over, phase_began,
+    phase_ended, runs_at_once, serial_ready, serial_ready_ns, spill, victim_scan, vtime_charge,
+    vtime_elsewhere, vtime_most, waits_us, worth,
 };
 
 const MS: u64 = 1_000_000;
@@ -199,6 +200,9 @@ fn a_program_loses_its_waiting_threads_part_of_the_time() {
     assert_eq!([waiting(50, 8, 8), waiting(300, 8, 8)], [500, 3000]);
     assert_eq!(waiting(10_000, 8, 8), waiting(1000, 8, 8));
     assert_eq!(waiting(100, 0, 0), 8000, "nothing is known");
+    // Who waited for days is not owed them, nor does what it lost wrap.
+    let most = loss(u64::MAX, 1);
+    assert!(most == loss(70_000 * MS, 1) && most as i32 > 0);
 }
 
 /// The turns, in milliseconds and in order, of so many programs that never end their phases, of which all wait that are not senior:
@@ -362,6 +366,35 @@ fn who_rests_goes_to_another_cache_last_of_all() {
 }
 
 #[test]
+fn packages_go_before_caches_and_whole_cores_and_the_home_between_them_for_power() {
+    let rank = |mode: Mode, shared, spill, nr_busy_package, nr_busy_llc| {
+        let seat = Seat {
+            shared,
+            beside_serial: false,
+            same_cpu: false,
+            same_core: false,
+            first: true,
+        };
+        let spot = Spot {
+            seat,
+            spill,
+            away: false,
+            nr_busy_package,
+            nr_busy_llc,
+        };
+        spot.rank(mode)
+    };
+    let spread = |package, llc| rank(Mode::Performance, false, SPILL_NONE, package, llc);
+    assert!(spread(1, 1) < spread(2, 0), "the package of which less is busy");
+    assert!(spread(2, 0) < spread(2, 1), "and the cache in it");
+    let packed = |shared, spill, package, llc| rank(Mode::Powersave, shared, spill, package, llc);
+    assert!(packed(true, SPILL_NONE, 3, 0) < packed(false, 0, 2, 2));
+    assert!(packed(false, SPILL_NONE, 3, 0) < packed(true, 0, 3, 3));
+    assert!(packed(false, 0, 3, 0) < packed(false, 1, 3, 3));
+    assert!(packed(false, 0, 3, 2) < packed(false, 0, 3, 1));
+}
+
+#[test]
 fn the_cpu_that_a_task_left_is_first_among_equals() {
     let spot = |same_cpu, nr_busy_package| Spot {
         seat: Seat {
@@ -445,6 +478,7 @@ fn steps_grow_with_the_phase_and_with_what_a_look_takes() {
     };
     assert_eq!(tun.due_in(&at(0, 125_000), &at(0, 125_000)), 125_001);
     assert_eq!(tun.due_in(&at(0, 125_000), &at(0, 300_000)), 300_001);
+    assert_eq!(tun.due_in(&at(0, 300_000), &at(0, 125_000)), 300_001);
     assert_eq!(tun.due_in(&at(125_001, 125_000), &at(0, 125_000)), 0);
     assert_eq!(tun.look_in(&at(0, 125_000), &at(0, 125_000), 0), 125_000);
 }
@@ -613,6 +647,14 @@ fn a_serial_task_has_a_turn_beside_other_serial_ones() {
 }
 
 #[test]
+fn who_came_long_ago_is_not_taken_for_one_that_just_came() {
+    let turn_ns = tunables().serial_turn_ns;
+    for ago_ns in [turn_ns, 1 << 32, (1 << 40) + 5, u64::MAX] {
+        assert!(u64::from(here_ns(ago_ns)) >= turn_ns, "{ago_ns}");
+    }
+}
+
+#[test]
 fn parallel_tasks_take_turns_on_a_fast_cpu() {
     let tun = Tunables::default();
     let at = |vtime, class| task(class, vtime);
@@ -624,7 +666,9 @@ fn parallel_tasks_take_turns_on_a_fast_cpu() {
             "a migration for less than a step of the rotation"
         );
         assert!(!tun.takes_turn(&at(behind, class), &at(u64::MAX / 4, Class::Serial), 1 << 20));
-        assert!(!tun.takes_turn(&at(behind, Class::Serial), &at(ahead, class), 1 << 20));
+        for other in [Class::Kernel, Class::Serial] {
+            assert!(!tun.takes_turn(&at(behind, other), &at(ahead, class), 1 << 20));
+        }
     }
     assert!(
         tun.takes_turn(&at(ahead, Class::Senior), &at(behind, Class::Parallel), 0),
@@ -659,6 +703,8 @@ fn serial_tasks_take_turns_on_the_fast_cpu() {
         0,
         "all of them have slow CPUs alike"
     );
+    let lost = |weight| loss_of_speed(Class::Serial, 4 * MS, 512, weight);
+    assert_eq!(lost(50), lost(100) / 2, "who weighs less waits for longer");
     // Beside a parallel task it does not matter. Who slept for long, or is new, is raised to two turns before the other.
     let lost_ms = |ms: u64| group(ms * MS).lost();
     let more = |class, behind: &Group, there: &Group| {
@@ -745,6 +791,7 @@ fn serial_tasks_get_the_fast_cpu_and_nobody_takes_it_from_them() {
         "by class alone only fast ones are taken"
     );
     assert!(!goes(Class::Serial, 1024, place(512, None)), "never down");
+    assert!(is_faster(900, 800) && !is_faster(899, 800), "an eighth");
 }
 
 #[test]
@@ -765,6 +812,11 @@ fn an_idle_cpu_goes_before_one_that_is_taken_and_the_last_one_before_others() {
         chosen(Class::Serial, 0, &[busy, idle(700)]),
         Some(0),
         "an eighth more is worth taking it"
+    );
+    assert_eq!(
+        chosen(Class::Serial, 0, &[last(idle(700)), busy]),
+        Some(1),
+        "whichever is seen first"
     );
     assert_eq!(chosen(Class::Parallel, 0, &[busy, idle(700)]), Some(1));
 }
@@ -828,6 +880,10 @@ fn a_look_for_a_place_ends_where_none_can_be_better() {
     let mut slow = Choice::default();
     assert!(slow.is_now(Class::Serial, &place(600, None)));
     assert!(!slow.is_made(1024));
+    let mut shared = Choice::default();
+    assert!(shared.is_now(Class::Serial, &sibling(false, None)));
+    assert!(!shared.is_made(700), "a whole core that is worth about as much");
+    assert!(shared.is_now(Class::Serial, &place(700, None)));
     assert!(
         Choice::on(1024, 1024).is_made(1024),
         "who is on a fast CPU looks at none"
@@ -1265,6 +1321,14 @@ fn who_is_alone_is_left_alone() {
         ..tunables()
     };
     assert_eq!(longer.slice_beside(Class::Serial, 30 * MS, 100), 100 * MS);
+    // Nor is what is set cut short where nobody is due before that.
+    assert_eq!(
+        [true, false].map(|others_wait| longer.slice(others_wait, 0)),
+        [100 * MS; 2]
+    );
+    for class in [Class::Serial, Class::Senior] {
+        assert_eq!(longer.slice_beside(class, 200 * MS, 100), 100 * MS, "{class:?}");
+    }
 }
 
 #[test]
@@ -1272,6 +1336,19 @@ fn only_parallel_tasks_make_way_for_a_new_senior_program_at_once() {
     for class in [Class::Kernel, Class::Serial, Class::Senior, Class::Parallel] {
         assert_eq!(follows_senior(class), class == Class::Parallel, "{class:?}");
     }
+}
+
+#[test]
+fn only_serial_tasks_search_for_a_cpu_to_take_and_not_for_long() {
+    assert_eq!(
+        [1, 8, 64, 1024].map(|nr_cpus| victim_scan(Class::Serial, nr_cpus)),
+        [1, 8, 64, 64]
+    );
+    for class in [Class::Kernel, Class::Senior, Class::Parallel] {
+        assert_eq!(victim_scan(class, 1024), 1, "{class:?}");
+    }
+    assert_eq!(CLASSES.map(may_preempt), [true, true, true, false]);
+    assert_eq!(CLASSES.map(runs_at_once), [true, false, false, false]);
 }
 
 #[test]
@@ -1320,6 +1397,9 @@ fn beside_a_bound_parallel_task_a_bound_serial_one_goes_by_its_vtime() {
     assert!(t.goes_first(&parallel, &unboosted(1)) && t.goes_first(&unboosted(0), &task(Class::Parallel, 1)));
     for class in [Class::Serial, Class::Senior] {
         assert!(t.goes_first(&unboosted(0), &task(class, 1)) && t.goes_first(&task(class, 0), &unboosted(1)));
+    }
+    for class in [Class::Serial, Class::Senior, Class::Parallel] {
+        assert!(!t.goes_first(&unboosted(1), &task(class, 0)), "{class:?}");
     }
     // What it runs is not forgiven, as that of a boosted one is but for a window's time; and it may be as far behind as a
     // parallel one.
@@ -1382,6 +1462,10 @@ fn threads_start_with_a_phase_side_by_side() {
     assert_eq!(parts(slept), (Origin::Waking, 35, 5));
     let went_on = run_of(&group, group.phase(), 90 * MS, false, 30 * MS as i64);
     assert_eq!(parts(went_on), (Origin::Charge, 0, 40));
+    // Who had to wait ran for less than it was ready.
+    let waited = |seen, slept| parts(run_of(&group, seen, 70 * MS, slept, 60 * MS as i64));
+    assert_eq!(waited(group.phase(), true), (Origin::Waking, 0, 40));
+    assert_eq!(waited(0, false), (Origin::Phase, 0, 40));
     // One is owed 60 ms, another owes 40; when it matters first the clock is 20 ms further.
     let now = base + 20 * MS;
     let run = Run {
@@ -1498,7 +1582,8 @@ proptest! {
     /// vtime wraps.
     #[test]
     fn vtimes_stay_near_now(
-        vtime: u64, now: u64, woke: bool, c in 0usize..4, weight in 1u32..=10_000, nr_waiting in 0u32..100_000,
+        vtime: u64, now: u64, woke: bool, c in 0usize..4, weight in 1u32..=10_000,
+        nr_waiting in prop_oneof![0u32..20, 0u32..100_000],
         serial in 0u64..=1000, senior in 0u64..=500,
     ) {
         let t = Tunables { serial_boost_ns: serial * MS, senior_boost_ns: senior * MS, ..tunables() };
@@ -1528,7 +1613,9 @@ proptest! {
     /// Whoever runs moves on: a task at the end of its bounds moves the clock, and so comes to be overtaken, whatever it
     /// weighs and however many wait.
     #[test]
-    fn nobody_runs_in_place(now: u64, c in 0usize..4, weight in 1u32..=10_000, nr_waiting in 1u32..100_000) {
+    fn nobody_runs_in_place(
+        now: u64, c in 0usize..4, weight in 1u32..=10_000, nr_waiting in prop_oneof![1u32..20, 1u32..100_000],
+    ) {
         let run = Run { weight, nr_waiting, ..ALONE };
         let vtime = tunables().vtime_bound(now.wrapping_add(1 << 40), &run, now, CLASSES[c], false);
         let moved = tunables().clock(now, &task_among(nr_waiting, CLASSES[c], vtime), weight, 1, true);
@@ -1799,4 +1886,14 @@ fn a_task_leaves_a_core_that_it_shares_but_a_bound_kernel_thread_does_not() {
     assert_eq!(leaves_for(Class::Parallel, true, true), 6);
     assert_eq!(leaves_for(Class::Senior, true, true), 6);
     assert_eq!(leaves_for(Class::Serial, true, true), 3);
+}
+
+#[test]
+fn who_looked_for_an_idle_core_in_vain_does_not_do_so_again_at_once() {
+    let looked_at = 5000 * MS;
+    let looks = |limit, now_ns| looks_for_seat(limit, now_ns, looked_at);
+    assert!(!looks(Seat::SHARED, looked_at) && !looks(Seat::SHARED, looked_at + MS / 2));
+    assert!(looks(Seat::SHARED, looked_at + 2 * MS) && looks_for_seat(Seat::SHARED, looked_at, 0));
+    // Seats that are not beside a serial task are no cores that the kernel may have lost, and nobody leaves the best one.
+    assert!(looks(Seat::BESIDE_SERIAL, looked_at) && !looks(Seat::BEST, looked_at + 2 * MS));
 }

@@ -292,6 +292,8 @@ proptest! {
         let less = other.lost().wrapping_sub(senior.lost()) as i32;
         prop_assert!(less > half, "{} more", -less);
         prop_assert!(less == half + 1 || senior.lost() == lost.wrapping_add_signed(more), "no more than needed");
+        let added = senior.lost().wrapping_sub(lost.wrapping_add_signed(more)) as i32;
+        prop_assert!(added <= 0, "{} more than it lost", added);
         prop_assert!(!senior.claims(Some(&other), &tun));
     }
 }

@@ -57,6 +57,17 @@ fn few_heavy_ones_do_not_make_the_others_light() {
     assert!(!is_light(weight_among(11, mean)), "{mean}");
 }
 
+#[test]
+fn who_is_light_is_so_for_a_while_after_the_last_of_nice_0() {
+    let is_light_after = |ms| {
+        is_light(weight_among(
+            LEAST,
+            after(MEAN_WEIGHT_ONE, ms, &[(LEAST, 128 * MS)]),
+        ))
+    };
+    assert!(is_light_after(160) && !is_light_after(320));
+}
+
 /// A program of nice 19 has a turn of 10 ms beside one of nice 0.
 #[test]
 fn a_short_turn_of_the_lighter_one_does_not_hide_the_heavier() {
