@@ -121,6 +121,11 @@ fn programs_that_fill_the_cache_each_run_one_after_the_other() {
         "{}",
         machine.longest_wait_ns
     );
+    assert_eq!(
+        ran(&AMMP_AND_WUPWISE, 1500 * MS).in_turns_ns,
+        0,
+        "they get going first"
+    );
 }
 
 #[test]
@@ -304,6 +309,7 @@ fn one_look_without_work_ends_no_turn_and_the_next_that_is_ready_has_it() {
     let mut machine = Machine::new();
     (machine.look.members, machine.look.ready) = (0b111, 0b111);
     machine.run(&three, 6 * SECOND, |_, done| done);
+    assert!(machine.alternation.takes_turns(), "each had one in the trial");
     let held = machine.alternation.held();
     while machine.alternation.held() == held {
         machine.run(&three, 10 * MS, |_, done| done);

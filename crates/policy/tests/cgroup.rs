@@ -206,8 +206,46 @@ fn a_cgroup_that_wakes_up_counts_at_once_and_is_forgotten_in_a_second() {
         cgroup.begin(0, 0, 32 * MS);
     }
     assert!(cgroup.ready_256 < 1 << 5, "{cgroup:?}");
+    (0..16).for_each(|_| cgroup.begin(0, 0, 32 * MS));
+    let mut woken = cgroup;
+    woken.begin(8 * 32 * MS, 800 * 32 * MS, 32 * MS);
+    assert_eq!(woken.ready_256, 8 << 8, "as if it had been forgotten");
     cgroup.begin(0, 0, 3000 * MS);
     assert_eq!((cgroup.ready_256, cgroup.load_256), (0, 0));
+}
+
+#[test]
+fn who_is_ready_at_times_is_followed_slowly_and_counts_for_that_time_look_after_look() {
+    let mut cgroup = Cgroup {
+        weight: 100,
+        ..Cgroup::default()
+    };
+    for _ in 0..10 {
+        cgroup.begin(4 * MS, 400 * MS, 32 * MS);
+        cgroup.below_256 += cgroup.ready_256;
+        assert!(
+            (3000..=3200).contains(&cgroup.active_256()),
+            "an eighth of 25600: {cgroup:?}"
+        );
+    }
+    cgroup.begin(8 * 32 * MS, 800 * 32 * MS, 32 * MS);
+    assert!(cgroup.ready_256 < 2 << 8, "{cgroup:?}");
+}
+
+#[test]
+fn where_nothing_is_known_of_a_cgroup_a_thread_weighs_what_its_nice_value_says() {
+    let weight_of = |weight, share_64k| {
+        let cgroup = Cgroup {
+            weight,
+            share_64k,
+            ..Cgroup::default()
+        };
+        cgroup.weight_of(NICE_0, false)
+    };
+    assert_eq!(
+        [weight_of(0, 0), weight_of(0, 1 << 16), weight_of(300, 0)],
+        [NICE_0; 3]
+    );
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn look_at(look: &mut Look, found: Found) {
     (0..found.held).for_each(|_| look.found(true));
     (0..found.empty).for_each(|_| look.found(false));
     look.in_ns = look.in_ns.min(found.due_ns);
-    look.all = found.all;
+    look.all |= found.all;
 }
 
 fn again(look: &mut Look, found: Found, nr_cpus: u32) -> Option<u64> {

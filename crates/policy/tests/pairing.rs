@@ -178,6 +178,21 @@ fn who_keeps_changing_places_rests_twice_as_long_each_time() {
     assert!(!rest.may_change(9 * MS) && rest.may_change(10 * MS + REST));
 }
 
+/// A task that came to a CPU while another was to change places rests in its stead, whether it rested or not.
+#[test]
+fn who_rests_in_the_stead_of_another_rests_no_longer_and_no_less() {
+    let after = |times: &[u64]| {
+        let mut rest = Rest::default();
+        times.iter().for_each(|&now| rest.note_change(now));
+        rest
+    };
+    let often = after(&[10 * MS; 100]);
+    assert!(!often.may_change(10 * MS + QUIET - 1) && often.may_change(10 * MS + QUIET));
+    // One of another CPU, whose clock is behind.
+    let behind = after(&[10 * MS, 10 * MS, 9 * MS]);
+    assert!(!behind.may_change(9 * MS + 4 * REST - 1) && behind.may_change(9 * MS + 4 * REST));
+}
+
 /// Caches with the needs of what runs behind them.
 type Caches = Vec<Vec<u32>>;
 

@@ -467,6 +467,7 @@ fn steps_grow_with_the_phase_and_with_what_a_look_takes() {
         ..tun
     };
     assert!((25 * MS..50 * MS).contains(&long.step(Class::Parallel, u64::MAX, MS)));
+    assert!((5 * MS..10 * MS).contains(&long.step(Class::Parallel, u64::MAX, 40_000)));
     // Where looks take long steps grow beyond what is set, to sixteen of them.
     assert_eq!(tun.step(Class::Parallel, u64::MAX, MS / 20), tun.rotate_ns);
     assert_eq!(tun.step(Class::Parallel, u64::MAX, MS), 16 * MS);
@@ -1653,7 +1654,8 @@ proptest! {
     /// that is sure.
     #[test]
     fn who_surely_stays_is_not_preempted(
-        now: u64, apart in -1000i64..1000, ahead in -1000i64..1000, before in 0u64..200 * MS, since in 0u64..200 * MS,
+        now: u64, apart in prop_oneof![-20i64..20, -1000i64..1000], ahead in -1000i64..1000, before in 0u64..200 * MS,
+        since in prop_oneof![0..MS, 0..200 * MS],
         weight in 1u32..=10_000, capacity in 100u32..=CAPACITY_ONE, here in 0u64..200 * MS, woke: bool, unboosted in 0u32..2,
         nr in 0u32..20, nr_beside in 0u32..20,
     ) {

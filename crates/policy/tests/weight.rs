@@ -46,6 +46,7 @@ fn lighter_ones_among_their_like_weigh_half_of_nice_0_and_stay_apart_by_weight()
     // After a time in which nobody waited, what was is forgotten.
     assert_eq!(mean_weight(MEAN_WEIGHT_ONE, MS, MS, 1_000 * MS), 1 << 16);
     assert_eq!(mean_weight(MEAN_WEIGHT_ONE, 0, 0, 1_000 * MS), MEAN_WEIGHT_ONE);
+    assert_eq!(weight_among(LEAST, 0), LEAST, "nothing is known");
 }
 
 /// Kernel threads of nice -20 that run for a hundredth are no reason to take all others for light.
