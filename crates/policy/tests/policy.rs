@@ -1324,7 +1324,7 @@ fn who_is_alone_is_left_alone() {
     assert_eq!(longer.slice_beside(Class::Serial, 30 * MS, 100), 100 * MS);
     // Nor is what is set cut short where nobody is due before that.
     assert_eq!(
-        [true, false].map(|others_wait| longer.slice(others_wait, 0)),
+        [true, false].map(|others_wait| longer.slice(others_wait, false, 0)),
         [100 * MS; 2]
     );
     for class in [Class::Serial, Class::Senior] {
