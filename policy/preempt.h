@@ -152,8 +152,8 @@ struct tw_beside {
 	bool of_one_program;
 };
 
-/* For how long a task may go on before it makes way for one that waits, with all that comes before tw_due_in();
- * the step between the two is noted in it. */
+/* For how long a task may go on before it makes way for one that waits, with all that comes before
+ * tw_due_in(); the step between the two is noted in it. */
 static inline u64 tw_makes_way_in(struct tw_task *running, const struct tw_task *waiting,
 				  const struct tw_beside *beside, const struct tw_tunables *tun)
 {

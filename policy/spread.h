@@ -66,8 +66,8 @@ static inline u32 tw_spot_rank(const struct tw_spot *spot, enum tw_mode mode)
 }
 
 /*
- * Whether a running task leaves a CPU of this rank, counted without itself, for an idle one: not for another
- * core that is worth as much.
+ * Whether a running task leaves a CPU of this rank for an idle one, both counted without itself: not for
+ * another core that is worth as much.
  */
 static inline bool tw_leaves_spot(u32 own_rank, u32 rank)
 {

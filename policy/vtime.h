@@ -206,16 +206,6 @@ static inline bool tw_is_beside_others(const struct tw_task *running, bool other
 }
 
 /*
- * Whether a task that ran for so long since it was charged has the current vtime follow it (tw_clock()). One
- * that makes way is charged twice in one switch, as it is looked at and as it is queued: what it was picked
- * as is known the first time only.
- */
-static inline bool tw_moves_clock(u64 ran_ns)
-{
-	return ran_ns;
-}
-
-/*
  * The current vtime, `now`, after a task of this weight (tw_weight_among()) was found running, and others
  * wait anywhere or not. It follows the foremost of those that are beside others, but without what the senior
  * program ran ahead because of its boost, or those that wake up meanwhile would lose their credit. Who is

@@ -124,7 +124,6 @@ mod ffi {
         ) -> u64;
         pub safe fn tw_native_slice(others_wait: u32, unequal: u32, look_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_goes_on_until_due(due_ns: u64, unequal: u32) -> u32;
-        pub safe fn tw_native_moves_clock(ran_ns: u64) -> u32;
         pub safe fn tw_native_looks_for_better(comes: u32, looked: u32, unequal: u32) -> u32;
         pub safe fn tw_native_search(class: u32, unequal: u32, mode: u32, smt: u32) -> u32;
         pub safe fn tw_native_slice_of(class: u32, look_ns: u64, tun: &Tunables) -> u64;
@@ -503,7 +502,7 @@ impl Spot {
         Some(ffi::tw_native_spot_rank(self, mode as u32)).filter(|&rank| rank != u32::MAX)
     }
 
-    /// Whether a task that runs here, and is not counted, leaves for another one.
+    /// Whether a task that runs here, and is counted at neither, leaves for another one.
     pub fn is_left_for(&self, other: &Self, mode: Mode) -> bool {
         let rank = |spot| ffi::tw_native_spot_rank(spot, mode as u32);
         ffi::tw_native_leaves_spot(rank(self), rank(other)) != 0
@@ -563,11 +562,6 @@ pub fn looks_for_better(comes: bool, looked: bool, unequal: bool) -> bool {
 /// no other has to wait.
 pub fn goes_on_until_due(due_ns: u64, unequal: bool) -> bool {
     ffi::tw_native_goes_on_until_due(due_ns, u32::from(unequal)) != 0
-}
-
-/// Whether the current vtime follows a task that ran for so long since it was charged ([`Tunables::clock`]).
-pub fn moves_clock(ran_ns: u64) -> bool {
-    ffi::tw_native_moves_clock(ran_ns) != 0
 }
 
 /// What a task is to the ordering (`enum tw_class`).

@@ -392,11 +392,6 @@ u32 tw_native_goes_on_until_due(u64 due_ns, u32 unequal)
 	return tw_goes_on_until_due(due_ns, unequal);
 }
 
-u32 tw_native_moves_clock(u64 ran_ns)
-{
-	return tw_moves_clock(ran_ns);
-}
-
 u32 tw_native_looks_for_better(u32 comes, u32 looked, u32 unequal)
 {
 	return tw_looks_for_better(comes, looked, unequal);

@@ -449,6 +449,38 @@ fn paired(pairing: PairingBy, sets_kib: &[u64], lost_sample_in: u64) -> (Vec<Cpu
     (cpus, nr_moves)
 }
 
+/// How often so many programs of a thread that never sleeps change their CPUs under a mode, after the first 0.2 of 2 seconds.
+fn nr_changes(machine_name: &str, mode: Mode, nr_programs: u64) -> usize {
+    let mut world = World::new(&machine(machine_name), Costs::of_lab(1000), |kernel| {
+        Threadwise::new(kernel, Tunables::default()).with_mode(mode)
+    });
+    world.record();
+    for seed in 0..nr_programs {
+        let program = Synthetic::new("1:inf".parse().unwrap(), 1_000_000, 1_000, 1, Wait::Passive, seed);
+        world.start(Box::new(program), 100, None);
+    }
+    world.run_until(2 * SECOND).unwrap();
+    let timeline = world.into_timeline();
+    let mut runs = timeline.runs();
+    runs.sort_by_key(|run| run.from);
+    let (mut cpus, mut nr_changes) = (BTreeMap::new(), 0);
+    for run in runs {
+        let last = cpus.insert(run.task, run.cpu);
+        nr_changes += usize::from(run.from > SECOND / 5 && last.is_some_and(|last| last != run.cpu));
+    }
+    nr_changes
+}
+
+#[test]
+fn who_has_a_place_as_the_mode_wants_it_stays_there() {
+    for mode in [Mode::Performance, Mode::Powersave] {
+        for nr_programs in 1..=5 {
+            let nr_changes = nr_changes("two-quads", mode, nr_programs);
+            assert_eq!(nr_changes, 0, "{nr_programs} programs, {mode:?}");
+        }
+    }
+}
+
 #[test]
 fn memory_heavy_tasks_go_beside_cpu_heavy_ones() {
     let apart = |cpus: &[CpuIndex], one: usize, other: usize| cpus[one] / 2 != cpus[other] / 2;

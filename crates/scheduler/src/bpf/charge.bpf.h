@@ -29,10 +29,11 @@ __noinline bool charge(struct task_struct *p __arg_trusted, struct task_ctx *tct
 	picked.nr_waiting = task->nr_waiting;
 	picked.boost_left = task->boost_left;
 	ran_ns = p->se.sum_exec_runtime - tctx->charged_ns;
-	if (tw_moves_clock(ran_ns)) {
-		move_clock(cctx, &picked, own_weight_of(p, &tctx->in), ran_ns, now);
+	/* Also if it ran nothing: who makes way is charged as it is looked at and as it is queued, so that
+	 * the clock follows it to where it left. */
+	move_clock(cctx, &picked, own_weight_of(p, &tctx->in), ran_ns, now);
+	if (ran_ns)
 		tctx->waits_since = now;
-	}
 	waited_ns = group ? tell_loss(p, tctx, group, task->class, ran_ns) : 0;
 	count_ready_time(p, &tctx->in, ran_ns, waited_ns, now);
 	if (cctx && task->class == TW_CLASS_SERIAL)

@@ -207,7 +207,8 @@ __noinline bool preempts(const struct tw_task *waking __arg_nonnull,
 	return answer;
 }
 
-__noinline u64 makes_way_in(struct tw_task *running __arg_nonnull, const struct tw_task *waiting __arg_nonnull,
+__noinline u64 makes_way_in(struct tw_task *running __arg_nonnull,
+			    const struct tw_task *waiting __arg_nonnull,
 			    const struct tw_beside *beside __arg_nonnull)
 {
 	u64 answer, step_ns = running->step_ns;

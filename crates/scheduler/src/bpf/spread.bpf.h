@@ -57,14 +57,15 @@ static u32 nr_spots(void)
 	return nr_cpus < TW_IDLE_SCAN ? nr_cpus : TW_IDLE_SCAN;
 }
 
-static void count_busy(struct tally *tally, s32 from, const struct cpumask *idle,
+/* Of all CPUs, from this one on, or those after it. */
+static void count_busy(struct tally *tally, s32 from, u32 first, const struct cpumask *idle,
 		       const struct cpumask *online)
 {
 	u32 i, nr = nr_spots();
 
 	__builtin_memset(tally->llc, 0, sizeof(tally->llc));
 	__builtin_memset(tally->package, 0, sizeof(tally->package));
-	bpf_for(i, 0, nr) {
+	bpf_for(i, first, nr) {
 		s32 cpu = (from + i) % nr_cpus;
 
 		if (bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, online))
@@ -168,7 +169,7 @@ static s32 claim_spot(struct task_struct *p, s32 prev)
 	};
 	idle = scx_bpf_get_idle_cpumask();
 	online = scx_bpf_get_online_cpumask();
-	count_busy(tally, prev, idle, online);
+	count_busy(tally, prev, 0, idle, online);
 	find_spot(p, &seeker, idle, online, tally);
 	scx_bpf_put_cpumask(online);
 	scx_bpf_put_idle_cpumask(idle);
@@ -201,12 +202,10 @@ static s32 find_better_spot(struct task_struct *p, s32 cpu)
 	};
 	idle = scx_bpf_get_idle_cpumask();
 	online = scx_bpf_get_online_cpumask();
-	count_busy(tally, cpu, idle, online);
+	/* Not itself, which would make all others of its package look busier, or fuller, than its own. */
+	count_busy(tally, cpu, 1, idle, online);
 	seat = seat_of(p, cpu, cpu, idle, online);
 	own = spot_of(cpu, &seat, &seeker, tally);
-	/* Itself. */
-	own.nr_busy_llc -= own.nr_busy_llc ? 1 : 0;
-	own.nr_busy_package -= own.nr_busy_package ? 1 : 0;
 	own_rank = tw_spot_rank(&own, mode);
 	find_spot(p, &seeker, idle, online, tally);
 	scx_bpf_put_cpumask(online);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Tasks are charged for what they ran, and looked at while they wait: programs compete by that (`charge.bpf.h`).
 
-use threadwise_policy::{Class, Task, is_beside_others, is_light, loss_of_speed, moves_clock};
+use threadwise_policy::{Class, Task, is_beside_others, is_light, loss_of_speed};
 
 use super::Threadwise;
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
@@ -22,12 +22,11 @@ impl Threadwise {
         } else {
             0
         };
-        let moved = if moves_clock(ran_ns) {
-            self.tun
-                .clock(self.vtime_now, &picked, weight, light_ago_ns, self.tasks_wait)
-        } else {
-            self.vtime_now
-        };
+        // Also if it ran nothing: who makes way is charged as it is looked at and as it is queued, so that the clock follows it to
+        // where it left.
+        let moved = self
+            .tun
+            .clock(self.vtime_now, &picked, weight, light_ago_ns, self.tasks_wait);
         assert!(
             moved.wrapping_sub(self.vtime_now) < 1 << 63,
             "the clock never goes back"

@@ -146,11 +146,11 @@ impl Threadwise {
             home: self.homes[program],
             nr_ready,
         };
-        let tally = Tally::of(kernel, cpu);
-        let mut own = self.spot_of(kernel, &seeker, cpu, &tally);
-        // Itself.
-        own.nr_busy_llc = own.nr_busy_llc.saturating_sub(1);
-        own.nr_busy_package = own.nr_busy_package.saturating_sub(1);
+        let mut tally = Tally::of(kernel, cpu);
+        // Itself, which would make all others of its package look busier, or fuller, than its own.
+        tally.llc[kernel.domains.llc_of(cpu)] -= 1;
+        tally.package[kernel.domains.package_of(cpu)] -= 1;
+        let own = self.spot_of(kernel, &seeker, cpu, &tally);
         let (spot, best) = self.find_spot(kernel, &seeker, &tally)?;
         if !own.is_left_for(&spot, self.mode) || !kernel.claim_idle(best) {
             return None;
