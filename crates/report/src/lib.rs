@@ -14,6 +14,7 @@ pub mod figures;
 mod headline;
 pub mod page;
 pub mod record;
+pub mod repeat;
 pub mod reproduction;
 pub mod store;
 pub mod timeline;

@@ -3,6 +3,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use threadwise_lab::evaluate::{Evaluation, RunResult, SchedulerResult};
+use threadwise_lab::experiment::Program;
 use threadwise_lab::run::Label;
 use threadwise_lab::table;
 
@@ -11,6 +12,7 @@ use crate::error::Error;
 use crate::figure::{self, Figure};
 use crate::headline;
 use crate::record::{Record, State};
+use crate::repeat;
 use crate::words;
 
 const STYLE: &str = include_str!("page.css");
@@ -231,12 +233,13 @@ fn what_was_run(run: &Shown) -> Result<Markup, Error> {
 fn programs(run: &Shown) -> Markup {
     let measurement = &run.record.measurement;
     let (experiment, nr_cpus) = (&measurement.experiment, measurement.nr_cpus as u32);
+    let did_run = |program: &&Program| experiment.runs.iter().flatten().any(|name| *name == program.name);
     html! {
         table {
             caption { "The programs. A synthetic one with ratio p:s does p parts of its work in parallel and s parts serially." }
             thead { tr { @for name in ["program", "what", "threads", "mean phase"] { th scope="col" { (name) } } } }
             tbody {
-                @for program in &experiment.programs {
+                @for program in experiment.programs.iter().filter(did_run) {
                     tr {
                         th scope="row" { (program.name) }
                         @if let Some(synthetic) = &program.synthetic {
@@ -341,24 +344,10 @@ fn says(run: &RunResult) -> String {
 
 fn repeat(run: &Shown) -> Markup {
     let record = &run.record;
-    let experiment = &record.measurement.experiment;
-    let file = format!("{}.toml", experiment.name);
-    let kind = match record.measurement.label {
-        Label::Lab => "lab",
-        Label::Simulated => "sim",
-    };
-    let command = format!(
-        "threadwise {kind} run {} --rounds {} --seconds {} --seed {}",
-        quoted(&file),
-        experiment.rounds,
-        experiment.seconds,
-        experiment.seed
-    );
     html! {
-        p { "With threadwise " (record.measurement.version) ", the experiment below in the file " code { (file) } ", and the machine "
-            code { (experiment.machine) } ":" }
-        pre { code { (command) } }
-        p class="quiet" { "It was started by: " code { (record.manifest.command.join(" ")) } }
+        p { "With threadwise " (record.measurement.version) ", the experiment below in the file " code { (repeat::file(record)) }
+            ", and the machine " code { (repeat::machine(record)) } ":" }
+        pre { code { (repeat::command(record)) } }
         details {
             summary { "The experiment file" }
             pre { code { (record.manifest.experiment_text) } }
@@ -369,15 +358,6 @@ fn repeat(run: &Shown) -> Markup {
                 pre { code { (text) } }
             }
         }
-    }
-}
-
-/// For a shell.
-fn quoted(word: &str) -> String {
-    let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./".contains(sign);
-    match word.chars().all(plain) && !word.starts_with('-') {
-        true => word.to_string(),
-        false => format!("'./{}'", word.replace('\'', r"'\''")),
     }
 }
 

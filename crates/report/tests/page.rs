@@ -103,7 +103,7 @@ fn a_page_says_what_was_run_and_how_to_repeat_it() {
         record.manifest.host.as_str(),
         record.manifest.experiment_text.as_str(),
         record.manifest.machine_text.as_deref().unwrap(),
-        "threadwise sim run phases.toml --rounds 3 --seconds 2 --seed 1",
+        "threadwise sim run phases.toml --rounds 3 --seconds 2",
         "simulated",
         "CPU 7, capacity 1024",
     ] {
@@ -155,6 +155,25 @@ fn every_kind_of_program_and_what_schedulers_say_of_their_versions_is_shown() {
     assert!(
         facts.contains(&String::from("threadwise: scx_threadwise 9.8.7")),
         "{facts:?}"
+    );
+}
+
+#[test]
+fn programs_that_did_not_run_are_none_of_the_page() {
+    let mut record = kept();
+    let measured = &mut record.measurement;
+    let alone: Vec<String> = vec![String::from("inf:1")];
+    measured.experiment.runs = vec![alone.clone()];
+    measured.samples.retain(|sample| sample.run == alone);
+    record.timelines.clear();
+    let (_, html) = page_of(record);
+    let programs = texts(&html, "table")
+        .into_iter()
+        .find(|table| table.contains("mean phase"));
+    let programs = programs.unwrap();
+    assert!(
+        programs.contains("inf:1") && !programs.contains("1:inf"),
+        "{programs}"
     );
 }
 

@@ -162,7 +162,7 @@ impl Options {
     }
 
     /// With what the options say instead of the file.
-    fn changed(&self, mut experiment: Experiment, in_lab: bool) -> Result<Experiment> {
+    pub fn changed(&self, mut experiment: Experiment, in_lab: bool) -> Result<Experiment> {
         if !self.runs.is_empty() {
             choose_runs(&mut experiment, &self.runs)?;
         }

@@ -294,23 +294,7 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
         mut recording,
         ..
     } = options.experiment.task(release)?;
-    match options.experiment.is_resumed() {
-        false => {
-            let known = experiment.without.clone();
-            let more = options.without.iter().filter(|part| !known.contains(part));
-            experiment.without.extend(more);
-        }
-        true if options
-            .without
-            .iter()
-            .all(|part| experiment.without.contains(part)) => {}
-        true => bail!("the run was begun with what --without leaves out now; begin another"),
-    }
-    if options.caches.is_some() && experiment.without.contains(&LeftOut::Caches) {
-        bail!("--caches models what the experiment, or --without, leaves out");
-    }
-    experiment.caches = options.caches.map(|model| model.one_in).or(experiment.caches);
-    options.choose_schedulers(&mut experiment)?;
+    options.change(&mut experiment)?;
     programs_can_run(&experiment).map_err(|wrong| in_file(&wrong, options.experiment.file()))?;
     let kernel = kernel?;
     let bar = progress_bar();
@@ -412,6 +396,24 @@ impl Peers {
 }
 
 impl RunOptions {
+    /// What they say instead of the experiment's file, as far as that is of the lab alone.
+    pub fn change(&self, experiment: &mut Experiment) -> Result<()> {
+        match self.experiment.is_resumed() {
+            false => {
+                let known = experiment.without.clone();
+                let more = self.without.iter().filter(|part| !known.contains(part));
+                experiment.without.extend(more);
+            }
+            true if self.without.iter().all(|part| experiment.without.contains(part)) => {}
+            true => bail!("the run was begun with what --without leaves out now; begin another"),
+        }
+        if self.caches.is_some() && experiment.without.contains(&LeftOut::Caches) {
+            bail!("--caches models what the experiment, or --without, leaves out");
+        }
+        experiment.caches = self.caches.map(|model| model.one_in).or(experiment.caches);
+        self.choose_schedulers(experiment)
+    }
+
     /// Those of them are compared too that are not yet, if that is asked for, and who is not asked for is left out.
     pub fn choose_schedulers(&self, experiment: &mut Experiment) -> Result<()> {
         let schedulers = &mut experiment.schedulers;

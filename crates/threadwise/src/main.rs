@@ -10,6 +10,8 @@ mod ext;
 mod lab;
 mod model;
 mod place;
+#[cfg(test)]
+mod repeated;
 mod report;
 mod reproduce;
 mod runs;

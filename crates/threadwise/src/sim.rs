@@ -101,6 +101,16 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
+    /// What they say instead of the experiment's file, as far as that is of simulations alone.
+    pub fn change(&self, experiment: &mut Experiment) -> Result<()> {
+        if !self.schedulers.is_empty() {
+            let named = self.schedulers.iter().map(|name| named(name));
+            experiment.schedulers = named.collect::<Result<_>>()?;
+            experiment.check().map_err(anyhow::Error::msg)?;
+        }
+        Ok(())
+    }
+
     /// What to add to the machine's name, so that nobody takes the one for the other.
     fn changes(&self) -> String {
         let mut changes = String::new();
@@ -215,14 +225,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Run(options) => {
             let mut task = options.experiment.task("")?;
-            if !options.schedulers.is_empty() {
-                task.experiment.schedulers = options
-                    .schedulers
-                    .iter()
-                    .map(|name| named(name))
-                    .collect::<Result<_>>()?;
-                task.experiment.check().map_err(anyhow::Error::msg)?;
-            }
+            options.change(&mut task.experiment)?;
             if options.llc_kib.is_some() && task.experiment.memory_user().is_none() {
                 bail!("--llc-kib changes nothing: no program of the experiment uses memory");
             }
