@@ -51,6 +51,9 @@ pub struct RunResult {
     pub run: Vec<String>,
     /// Whether performance is in work units a second; else it is one over seconds.
     pub in_work_units: bool,
+    /// What the time is called, if it is one program that is timed: performance is then one over that time in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
     /// The fluid bound: what both boosts reach with perfect sharing, from the most that each program did alone under any
     /// of the schedulers.
     pub bound: Option<f64>,
@@ -176,6 +179,10 @@ fn run_result(rounds: &Rounds, run: &[String]) -> Result<RunResult, Error> {
     Ok(RunResult {
         run: run.to_vec(),
         in_work_units,
+        time: match run {
+            [one] => experiment.program(one).time_name(),
+            _ => None,
+        },
         bound: bounds
             .map(|bounds| Summary::of(&bounds))
             .transpose()?

@@ -479,7 +479,7 @@ impl Program {
     }
 
     /// Whether its performance is work a second, as it says itself.
-    pub(crate) fn counts_work(&self) -> bool {
+    pub fn counts_work(&self) -> bool {
         self.counts_units() || self.rtapp.is_some() || self.figure.is_some()
     }
 
@@ -507,6 +507,16 @@ impl Program {
     /// Whether its performance is one over the time that it takes for the same work.
     pub(crate) fn is_timed(&self) -> bool {
         !self.counts_work() && !self.waits_for_start() && self.figure_label.is_none()
+    }
+
+    /// What its time is called, if it is timed.
+    pub(crate) fn time_name(&self) -> Option<String> {
+        let label = self.time_label.as_deref().unwrap_or_default();
+        let name = match label.trim().trim_end_matches(':') {
+            "" => "time",
+            name => name,
+        };
+        self.is_timed().then(|| name.to_string())
     }
 
     /// Whether the two programs' work is of one kind.

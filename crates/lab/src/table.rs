@@ -80,7 +80,15 @@ fn legend(evaluation: &Evaluation) -> String {
         results.any(has)
     };
     let interval = "a 95 % confidence interval over the rounds; within noise: it includes no difference";
-    let gain = format!("work done against {baseline}, in the same round of the same boot");
+    let is_timed = evaluation.runs.iter().any(|run| run.time.is_some());
+    let gain = format!(
+        "work done against {baseline}, in the same round of the same boot{}",
+        if is_timed {
+            ";\nof a timed program: how much sooner, +100 % is half the time"
+        } else {
+            ""
+        }
+    );
     let lines = [
         (true, "±, [from, to]", interval),
         (
@@ -99,7 +107,15 @@ fn legend(evaluation: &Evaluation) -> String {
             "of work: a fixed piece of computation each, counted when it is done",
         ),
         (
-            evaluation.runs.iter().any(|run| !run.in_work_units),
+            is_timed,
+            "s, ms, us",
+            "the time that a program takes, or says that it took; shorter is better",
+        ),
+        (
+            evaluation
+                .runs
+                .iter()
+                .any(|run| !run.in_work_units && run.time.is_none()),
             "1/s",
             "one over the seconds that a program takes, or how many a second it says it did; more is better",
         ),
@@ -228,7 +244,8 @@ fn table(run: &RunResult) -> Table {
 /// What the cells of [`row`] are.
 pub fn header(run: &RunResult) -> Vec<String> {
     let unit = if run.in_work_units { "1000 units/s" } else { "1/s" };
-    let mut header: Vec<_> = ["scheduler", unit, "gain", "idle", "jitter"]
+    let performance = run.time.as_deref().unwrap_or(unit);
+    let mut header: Vec<_> = ["scheduler", performance, "gain", "idle", "jitter"]
         .map(String::from)
         .into();
     if has_instructions(run) {
@@ -258,17 +275,10 @@ pub fn header(run: &RunResult) -> Vec<String> {
 
 /// A scheduler's figures with their intervals.
 pub fn row(run: &RunResult, result: &SchedulerResult) -> Vec<String> {
-    let scale = if run.in_work_units { 1e-3 } else { 1.0 };
     let worst_jitter = result.jitter.iter().max_by(|a, b| a.value.total_cmp(&b.value));
     let mut row = vec![
         result.scheduler.clone(),
-        format!(
-            "{:.*} ± {:.*}",
-            digits(run),
-            result.total.mean * scale,
-            digits(run),
-            result.total.ci95 * scale
-        ),
+        performance(run, result),
         result.over_baseline.as_ref().map_or_else(String::new, gain),
         percent(&result.idle),
         worst_jitter.map_or_else(String::new, |j| {
@@ -321,8 +331,63 @@ fn has_joules(run: &RunResult) -> bool {
     run.schedulers.iter().any(|result| !result.joules.is_empty())
 }
 
-fn digits(run: &RunResult) -> usize {
-    if run.in_work_units { 1 } else { 4 }
+/// What a set of programs did, or the time of one that is timed.
+fn performance(run: &RunResult, result: &SchedulerResult) -> String {
+    let total = &result.total;
+    if run.time.is_some() {
+        // To first order: the mean's error over its square.
+        return format!(
+            "{} ± {}",
+            time(run, 1.0 / total.mean),
+            TimeUnit::of(run).number(total.ci95 / total.mean.powi(2))
+        );
+    }
+    let (scale, digits) = if run.in_work_units { (1e-3, 1) } else { (1.0, 4) };
+    format!(
+        "{:.digits$} ± {:.digits$}",
+        total.mean * scale,
+        total.ci95 * scale
+    )
+}
+
+/// A time of a timed program, in the unit that all times of its table are in.
+pub fn time(run: &RunResult, seconds: f64) -> String {
+    let unit = TimeUnit::of(run);
+    format!("{} {}", unit.number(seconds), unit.name)
+}
+
+/// How a table's times are written.
+struct TimeUnit {
+    name: &'static str,
+    in_a_second: f64,
+    digits: usize,
+}
+
+impl TimeUnit {
+    /// The unit suits the longest of them, the digits the shortest.
+    fn of(run: &RunResult) -> Self {
+        let times = || run.schedulers.iter().map(|result| 1.0 / result.total.mean);
+        let (name, in_a_second) = match times().fold(0.0, f64::max) {
+            1.0.. => ("s", 1.0),
+            1e-3.. => ("ms", 1e3),
+            _ => ("us", 1e6),
+        };
+        let shortest = times().fold(f64::INFINITY, f64::min) * in_a_second;
+        let digits = match shortest {
+            100.0.. => 1,
+            0.1.. => 2,
+            _ => 4,
+        };
+        Self {
+            name,
+            in_a_second,
+            digits,
+        }
+    }
+
+    fn number(&self, seconds: f64) -> String {
+        format!("{:.*}", self.digits, seconds * self.in_a_second)
+    }
 }
 
 fn plus_minus(summary: &Summary) -> String {
@@ -356,5 +421,24 @@ mod tests {
     #[test]
     fn the_table_reads_like_this() {
         insta::assert_snapshot!(super::render(&evaluate(measurement()).unwrap()));
+    }
+
+    #[test]
+    fn the_table_of_a_timed_program_has_its_time() {
+        let mut measured = measurement();
+        let program = &mut measured.experiment.programs[0];
+        program.synthetic = None;
+        program.command = vec![String::from("hackbench")];
+        program.time_label = Some(String::from("Total time:"));
+        let alone = [program.name.clone()];
+        measured.experiment.runs.retain(|run| *run == alone);
+        measured.samples.retain(|sample| sample.run == alone);
+        let evaluation = evaluate(measured).unwrap();
+        insta::assert_snapshot!(super::render(&evaluation));
+        // Results of before have no such field.
+        let mut json = serde_json::to_value(&evaluation.runs[0]).unwrap();
+        json.as_object_mut().unwrap().remove("time");
+        let old: crate::evaluate::RunResult = serde_json::from_value(json).unwrap();
+        assert_eq!(super::header(&old)[1], "1/s");
     }
 }

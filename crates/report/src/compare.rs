@@ -30,6 +30,47 @@ pub const LEVEL: f64 = 0.05;
 const LEAST_IN_LAB: f64 = 0.02;
 const LEAST_SIMULATED: f64 = 0.001;
 
+/// What a gain over the baseline in one run comes to. Both are of one boot, so in the lab there is no least gain but the noise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// More than noise, upwards.
+    More,
+    /// More than noise, downwards.
+    Less,
+    /// More than noise, and less than interests anybody.
+    Same,
+    /// May be chance.
+    Noise,
+}
+
+impl Outcome {
+    /// Of a gain in a run that came about like this.
+    pub(crate) fn of(gain: &RatioSummary, label: Label) -> Self {
+        let least = least_gain(label);
+        let is_within = |ratio: f64| (ratio - 1.0).abs() < least;
+        match gain.excludes_one() {
+            _ if is_within(gain.low) && is_within(gain.high) => Self::Same,
+            true if is_within(gain.ratio) => Self::Same,
+            true if gain.ratio > 1.0 => Self::More,
+            true => Self::Less,
+            false => Self::Noise,
+        }
+    }
+
+    /// What is said of [`Outcome::Same`].
+    pub(crate) fn same() -> String {
+        format!("the same to within {} %", LEAST_SIMULATED * 100.0)
+    }
+}
+
+/// The least gain of one run that counts, as a share.
+pub(crate) fn least_gain(label: Label) -> f64 {
+    match label {
+        Label::Simulated => LEAST_SIMULATED,
+        Label::Lab => 0.0,
+    }
+}
+
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

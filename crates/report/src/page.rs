@@ -7,7 +7,7 @@ use threadwise_lab::experiment::Program;
 use threadwise_lab::run::Label;
 use threadwise_lab::table;
 
-use crate::compare::{self, Comparison, Verdict};
+use crate::compare::{self, Comparison, Outcome, Verdict};
 use crate::error::Error;
 use crate::figure::{self, Figure};
 use crate::headline;
@@ -158,7 +158,7 @@ fn section(place: usize, run: &Shown) -> Result<Markup, Error> {
                 "compares it with " (experiment.schedulers[0].name) " in the same round of the same boot. Of the programs' "
                 "jitters a table has the largest."
             }
-            @for result in &run.evaluation.runs { (table_of(result)) }
+            @for result in &run.evaluation.runs { div class="wide" { (table_of(result, run.evaluation.label)) } }
             h2 id=(run.anchor(place, "repeat")) { "Repeat it" }
             (repeat(run))
         }
@@ -294,11 +294,11 @@ pub(crate) fn shown(figure: &Figure) -> Markup {
 }
 
 /// One table, with what it says.
-fn table_of(run: &RunResult) -> Markup {
+fn table_of(run: &RunResult, label: Label) -> Markup {
     let header = table::header(run);
     html! {
         table {
-            caption { strong { (table::heading(run)) } ". " (says(run)) }
+            caption { strong { (table::heading(run)) } ". " (says(run, label)) }
             thead { tr { @for name in &header { th scope="col" { (name) } } } }
             tbody {
                 @for result in &run.schedulers {
@@ -307,7 +307,7 @@ fn table_of(run: &RunResult) -> Markup {
                             @if index == 0 {
                                 th scope="row" { (cell) }
                             } @else {
-                                td data-label=(name) class=[(index == 2).then(|| tone(result)).flatten()] { (cell) }
+                                td data-label=(name) class=[(index == 2).then(|| tone(result, label)).flatten()] { (cell) }
                             }
                         }
                     }
@@ -318,23 +318,44 @@ fn table_of(run: &RunResult) -> Markup {
 }
 
 /// Losses are marked as gains are.
-fn tone(result: &SchedulerResult) -> Option<&'static str> {
-    let gain = result.over_baseline.as_ref().filter(|gain| gain.excludes_one())?;
-    Some(if gain.ratio > 1.0 { "gain" } else { "loss" })
+fn tone(result: &SchedulerResult, label: Label) -> Option<&'static str> {
+    match Outcome::of(result.over_baseline.as_ref()?, label) {
+        Outcome::More => Some("gain"),
+        Outcome::Less => Some("loss"),
+        Outcome::Same | Outcome::Noise => None,
+    }
 }
 
 /// What a table says, in a sentence for each scheduler but the baseline.
-fn says(run: &RunResult) -> String {
-    let baseline = &run.schedulers[0].scheduler;
+fn says(run: &RunResult, label: Label) -> String {
+    let first = &run.schedulers[0];
+    let baseline = &first.scheduler;
     let sentence = |result: &SchedulerResult| {
         let gain = result.over_baseline.as_ref()?;
-        let percent = (gain.ratio - 1.0).abs() * 100.0;
         let name = &result.scheduler;
-        Some(match (gain.excludes_one(), gain.ratio > 1.0) {
-            (false, _) => format!("Between {name} and {baseline} the difference is within noise."),
-            (true, true) => format!("Under {name} {percent:.1} % more work gets done than under {baseline}."),
-            (true, false) => {
-                format!("Under {name} {percent:.1} % less work gets done than under {baseline}.")
+        let word = match Outcome::of(gain, label) {
+            Outcome::Noise => {
+                return Some(format!(
+                    "Between {name} and {baseline} the difference is within noise."
+                ));
+            }
+            Outcome::Same => {
+                return Some(format!("Under {name} and {baseline} it is {}.", Outcome::same()));
+            }
+            Outcome::More => "more",
+            Outcome::Less => "less",
+        };
+        Some(match &run.time {
+            Some(called) => {
+                let [time, before] = [result, first].map(|of| table::time(run, 1.0 / of.total.mean));
+                format!(
+                    "Under {name} it takes {} than under {baseline}: {time} in place of {before} ({called}).",
+                    headline::less_time(gain)
+                )
+            }
+            None => {
+                let percent = (gain.ratio - 1.0).abs() * 100.0;
+                format!("Under {name} {percent:.1} % {word} work gets done than under {baseline}.")
             }
         })
     };
@@ -381,24 +402,30 @@ fn compared(comparison: &Comparison) -> Markup {
                     }
                 }
             }
-            table {
-                caption { (compare::legend(comparison)) }
-                thead { tr { @for name in compare::HEADER { th scope="col" { (name) } } } }
-                tbody {
-                    @for change in &comparison.changes {
-                        tr {
-                            @for (index, (name, cell)) in compare::HEADER.iter().zip(compare::row(change)).enumerate() {
-                                @if index == 0 {
-                                    th scope="row" { (cell) }
-                                } @else {
-                                    td data-label=(name) class=[(index == 7).then(|| verdict_tone(change.verdict)).flatten()] { (cell) }
-                                }
+            div class="wide" { (changes(comparison)) }
+            @for unmatched in &comparison.unmatched { p class="quiet" { "Not compared: " (unmatched) } }
+        }
+    }
+}
+
+fn changes(comparison: &Comparison) -> Markup {
+    html! {
+        table {
+            caption { (compare::legend(comparison)) }
+            thead { tr { @for name in compare::HEADER { th scope="col" { (name) } } } }
+            tbody {
+                @for change in &comparison.changes {
+                    tr {
+                        @for (index, (name, cell)) in compare::HEADER.iter().zip(compare::row(change)).enumerate() {
+                            @if index == 0 {
+                                th scope="row" { (cell) }
+                            } @else {
+                                td data-label=(name) class=[(index == 7).then(|| verdict_tone(change.verdict)).flatten()] { (cell) }
                             }
                         }
                     }
                 }
             }
-            @for unmatched in &comparison.unmatched { p class="quiet" { "Not compared: " (unmatched) } }
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use scraper::{Html, Selector};
-use threadwise_lab::run::Label;
+use threadwise_lab::run::{Label, Sample};
 use threadwise_lab::table;
 use threadwise_report::page::{self, Shown};
 use threadwise_report::{Record, State, figures};
@@ -14,6 +14,12 @@ use threadwise_report::{Record, State, figures};
 /// A simulated run of experiments/phases.toml, as `threadwise runs export` wrote it.
 fn kept() -> Record {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/runs/phases.json");
+    Record::from_file(&path).unwrap()
+}
+
+/// A run of experiments/interactive.toml in the lab, whose programs are timed.
+fn timed() -> Record {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/runs/lab-interactive.json");
     Record::from_file(&path).unwrap()
 }
 
@@ -156,6 +162,87 @@ fn every_kind_of_program_and_what_schedulers_say_of_their_versions_is_shown() {
         facts.contains(&String::from("threadwise: scx_threadwise 9.8.7")),
         "{facts:?}"
     );
+}
+
+#[test]
+fn of_timed_programs_a_page_says_the_time() {
+    let record = timed();
+    let evaluation = record.evaluate().unwrap();
+    let (text, html) = page_of(record);
+    for work in ["work gets done", "work done", "Work done", "most work"] {
+        let glossary = text.rfind("id=\"words\"").unwrap();
+        assert!(!text[..glossary].contains(work), "{work}");
+    }
+    let heads = texts(&html, "thead th");
+    assert!(
+        heads.iter().any(|head| head == "99 of 100 no later than"),
+        "{heads:?}"
+    );
+    let run = &evaluation.runs[0];
+    let [kernel, ours] = [0, 1].map(|index| table::row(run, &run.schedulers[index])[1].clone());
+    let captions = texts(&html, "caption").join("\n");
+    let less = 100.0 * (1.0 - 1.0 / run.schedulers[1].over_baseline.unwrap().ratio);
+    let mean = |cell: &str| cell.split(" ±").next().unwrap().to_string();
+    let said = format!(
+        "Under threadwise it takes {less:.1} % less time than under kernel: {} in place of {} (99 of 100 no later than).",
+        mean(&ours),
+        mean(&kernel)
+    );
+    assert!(captions.contains(&said), "{said}\n{captions}");
+    let headline = texts(&html, ".headline").join("");
+    assert!(
+        headline.contains("threadwise took less time than kernel with") && headline.contains("least time"),
+        "{headline}"
+    );
+    let titles = texts(&html, "figure h3").join("\n");
+    assert!(
+        titles.contains("One over the time, compared with kernel"),
+        "{titles}"
+    );
+    // The shortest time is the largest figure.
+    let seconds = |index: usize| 1.0 / run.schedulers[index].total.mean;
+    assert!(seconds(1) < seconds(0));
+}
+
+/// What is simulated repeats itself to the last digit, so that the least difference is more than noise.
+#[test]
+fn what_is_simulated_is_the_same_to_within_a_thousandth() {
+    for (factor, same) in [(1.0005, true), (0.9995, true), (1.003, false)] {
+        let mut record = kept();
+        let of = |scheduler: &str, samples: &[Sample]| -> Vec<Sample> {
+            let of = samples.iter().filter(|sample| sample.scheduler == scheduler);
+            of.cloned().collect()
+        };
+        let mut samples = of("kernel", &record.measurement.samples);
+        let ours = samples.clone().into_iter().map(|mut sample| {
+            sample.scheduler = String::from("threadwise");
+            sample.performance.iter_mut().for_each(|each| *each *= factor);
+            sample
+        });
+        samples.extend(ours.collect::<Vec<_>>());
+        record.measurement.samples = samples;
+        let (_, html) = page_of(record);
+        let headline = texts(&html, ".headline").join("");
+        let captions = texts(&html, "caption").join("\n");
+        let said = "the same to within 0.1 %";
+        assert_eq!(
+            captions.matches(said).count(),
+            if same { 9 } else { 0 },
+            "{captions}"
+        );
+        assert_eq!(
+            headline.contains(&format!("with 9 it is {said}")),
+            same,
+            "{headline}"
+        );
+        assert_eq!(
+            headline.contains("with 0, less with 0, with 9"),
+            same,
+            "{headline}"
+        );
+        let tones = texts(&html, "td.gain").len() + texts(&html, "td.loss").len();
+        assert_eq!(tones == 0, same, "{factor}");
+    }
 }
 
 #[test]

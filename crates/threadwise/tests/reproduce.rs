@@ -209,11 +209,14 @@ fn every_figure_of_the_papers_is_where_it_is_said_to_be() {
             width,
             text,
             nr_figures,
+            broken,
+            beyond,
             ..
         } in &seen
         {
             assert!(*width <= 360, "{width} pixels on a phone of 360");
             assert!(*nr_figures > 0);
+            assert_eq!((broken.as_str(), *beyond), ("", 0));
             assert!(
                 text.contains("We claim something of") && text.contains("Table 7"),
                 "{text}"

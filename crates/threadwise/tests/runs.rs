@@ -352,3 +352,18 @@ fn a_browser_shows_the_page_at_the_width_of_a_phone_in_light_and_dark() {
     }
     assert_ne!(light.ground, dark.ground);
 }
+
+#[test]
+fn a_browser_breaks_no_word_of_a_wide_table_and_does_not_scroll_the_page_sideways() {
+    for kept in ["lab-same-phases-peers", "lab-packages"] {
+        let place = Place::new();
+        place.prints(&format!(
+            "report {{repository}}/tests/runs/{kept}.json -o page.html"
+        ));
+        let Some([seen, _]) = shown_on_a_phone(place.path()) else {
+            return;
+        };
+        assert_eq!((seen.broken.as_str(), seen.beyond), ("", 0), "{kept}");
+        assert!(seen.width <= 360, "{kept}: {} pixels", seen.width);
+    }
+}

@@ -35,6 +35,33 @@ struct Bar {
     colour: &'static str,
 }
 
+/// How many sets are of one program that is timed: they did no work that could be counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Timed {
+    None,
+    Some,
+    All,
+}
+
+impl Timed {
+    fn of(evaluation: &Evaluation) -> Self {
+        let nr = evaluation.runs.iter().filter(|run| run.time.is_some()).count();
+        match nr {
+            0 => Self::None,
+            all if all == evaluation.runs.len() => Self::All,
+            _ => Self::Some,
+        }
+    }
+
+    /// What is added where only some are.
+    fn aside(self) -> &'static str {
+        match self {
+            Self::Some => " Of a program that is timed it is one over its time.",
+            _ => "",
+        }
+    }
+}
+
 /// Each scheduler's gain over the baseline, for each set of programs; none if there is but one scheduler.
 pub(super) fn gains(evaluation: &Evaluation) -> Option<Figure> {
     let baseline = &evaluation.measurement.experiment.schedulers.first()?.name;
@@ -64,14 +91,32 @@ pub(super) fn gains(evaluation: &Evaluation) -> Option<Figure> {
     if groups.iter().all(|group| group.bars.is_empty()) {
         return None;
     }
-    let (height, content) = draw(&groups, "% more or less work done", Width::Most);
+    let timed = Timed::of(evaluation);
+    let unit = match timed {
+        Timed::All => "% more or less of one over the time",
+        _ => "% more or less work done",
+    };
+    let drawn = match timed {
+        Timed::All => format!(
+            "One over the time that programs take: how much more (right of the line, sooner) or less (left, later) that is \
+             than under {baseline}, in percent; +100 is half the time."
+        ),
+        _ => format!(
+            "How much more (right of the line) or less (left) work the programs got done than under {baseline}, in \
+             percent.{}",
+            timed.aside()
+        ),
+    };
+    let (height, content) = draw(&groups, unit, Width::Most);
     Some(Figure {
         name: "gains".into(),
-        title: format!("Work done compared with {baseline}"),
+        title: match timed {
+            Timed::All => format!("One over the time, compared with {baseline}"),
+            _ => format!("Work done compared with {baseline}"),
+        },
         caption: format!(
-            "How much more (right of the line) or less (left) work the programs got done than under {baseline}, in percent. \
-             The black line over a bar is its 95 % interval: where it does not reach zero, the difference is more than \
-             noise. Each dot is one round."
+            "{drawn} The black line over a bar is its 95 % interval: where it does not reach zero, the difference is more \
+             than noise. Each dot is one round."
         ),
         is_main: evaluation.runs.len() <= MANY,
         height,
@@ -83,10 +128,20 @@ pub(super) fn gains(evaluation: &Evaluation) -> Option<Figure> {
 pub(super) fn performance(evaluation: &Evaluation) -> Figure {
     let in_work_units = evaluation.runs.iter().all(|run| run.in_work_units);
     let scale = if in_work_units { 1e-3 } else { 1.0 };
-    let unit = if in_work_units {
-        "1000 units of work a second"
-    } else {
-        "runs a second"
+    let timed = Timed::of(evaluation);
+    let unit = match timed {
+        Timed::All => "one over the time in seconds",
+        _ if in_work_units => "1000 units of work a second",
+        _ => "runs a second",
+    };
+    let drawn = match timed {
+        Timed::All => String::from(
+            "One over the time that programs take, in seconds; longer is sooner. The time itself stands over each bar.",
+        ),
+        _ => format!(
+            "In {unit}, all programs of a set together; longer is better.{}",
+            timed.aside()
+        ),
     };
     let rounds = threadwise_lab::evaluate::Rounds::of(&evaluation.measurement);
     let group = |run: &RunResult| Group {
@@ -114,11 +169,11 @@ pub(super) fn performance(evaluation: &Evaluation) -> Figure {
     let (height, content) = draw(&groups, unit, Width::All);
     Figure {
         name: "performance".into(),
-        title: "Work done under each scheduler".into(),
-        caption: format!(
-            "In {unit}, all programs of a set together; longer is better. The black line over a bar is its 95 % interval, \
-             each dot is one round."
-        ),
+        title: match timed {
+            Timed::All => "One over the time under each scheduler".into(),
+            _ => "Work done under each scheduler".into(),
+        },
+        caption: format!("{drawn} The black line over a bar is its 95 % interval, each dot is one round."),
         is_main: false,
         height,
         content,
