@@ -7,12 +7,14 @@
 //! rounds do; gains and fairness are ratios within a boot. Many things are looked at, so p values are adjusted (Holm), and
 //! a change counts if it is more than the least change too.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
+use serde_json::Value;
 use threadwise_lab::evaluate::Rounds;
-use threadwise_lab::experiment::Experiment;
+use threadwise_lab::experiment::{Experiment, Program};
 use threadwise_lab::run::Label;
 use threadwise_metrics::{RatioSummary, holm, independent_ratio, paired_ratio};
 
@@ -106,6 +108,9 @@ pub struct Change {
     pub scheduler: String,
     /// What is compared.
     pub what: What,
+    /// Of a performance: what one before and one after is in the next two; ratios have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<&'static str>,
     /// Over the first run's rounds: the geometric mean.
     pub before: f64,
     /// Over the second run's.
@@ -140,6 +145,9 @@ pub struct Comparison {
     pub schema: &'static str,
     /// The numbers of the runs in their stores.
     pub runs: [i64; 2],
+    /// What their user calls them.
+    #[serde(skip)]
+    pub called: [String; 2],
     /// How their numbers came about.
     pub labels: [Label; 2],
     /// What differs in what was run, and on what.
@@ -170,9 +178,9 @@ impl Comparison {
     pub fn headline(&self) -> String {
         let judged = self.changes.len() - self.count(Verdict::Unjudged);
         format!(
-            "Of {judged} figures that can be judged, from run {} to run {}, {} got better and {} worse by more than noise.",
-            self.runs[0],
-            self.runs[1],
+            "Of {judged} figures that can be judged, from {} to {}, {} got better and {} worse by more than noise.",
+            self.called[0],
+            self.called[1],
             self.count(Verdict::Better),
             self.count(Verdict::Worse)
         )
@@ -195,15 +203,21 @@ pub fn compare(before: &Record, after: &Record, least: Option<f64>) -> Result<Co
         }
     }
     if changes.is_empty() {
+        let why = match common.unmatched.as_slice() {
+            [] => String::new(),
+            all => format!(": {}", all[..all.len().min(NAMED)].join("; ")),
+        };
         return Err(Error::Incomparable(format!(
-            "runs {} and {} have no set of programs, alike in both, under a scheduler of the same name",
-            before.id, after.id
+            "{} and {} have no set of programs, alike in both, under a scheduler of the same name{why}",
+            before.called(),
+            after.called()
         )));
     }
     judge(&mut changes);
     Ok(Comparison {
         schema: SCHEMA,
         runs: [before.id, after.id],
+        called: [before.called(), after.called()],
         labels,
         differences: differences(before, after),
         unmatched: common.unmatched,
@@ -212,10 +226,14 @@ pub fn compare(before: &Record, after: &Record, least: Option<f64>) -> Result<Co
     })
 }
 
+/// What two runs without anything in common have instead is named so often.
+const NAMED: usize = 4;
+
 /// What both runs have.
 struct Common<'a> {
     rounds: [Rounds<'a>; 2],
     baselines: [&'a str; 2],
+    experiment: &'a Experiment,
     runs: Vec<Vec<String>>,
     schedulers: Vec<String>,
     unmatched: Vec<String>,
@@ -254,16 +272,23 @@ impl<'a> Common<'a> {
             run.iter()
                 .all(|name| first.program(name).does_the_same_as(second.program(name)))
         };
+        let how = |run: &Vec<String>| {
+            let of = |name: &String| unlike_in(first.program(name), second.program(name));
+            run.iter()
+                .find_map(of)
+                .map_or_else(String::new, |how| format!(": {how}"))
+        };
         let (runs, unlike): (Vec<_>, Vec<_>) = runs.into_iter().partition(alike);
         unmatched.extend(
             unlike
                 .iter()
-                .map(|run| format!("{} (different programs)", run.join(" + "))),
+                .map(|run| format!("{} (different programs{})", run.join(" + "), how(run))),
         );
         let rounds = [Rounds::of(a), Rounds::of(b)];
         let simulated = a.label == Label::Simulated && b.label == Label::Simulated;
         let same_rounds = rounds[0].boots().keys().eq(rounds[1].boots().keys());
         Self {
+            experiment: first,
             baselines: [&first.schedulers[0].name, &second.schedulers[0].name],
             runs,
             schedulers,
@@ -301,7 +326,34 @@ impl<'a> Common<'a> {
     }
 }
 
+/// The first in which two programs of one name differ, if they do.
+fn unlike_in(first: &Program, second: &Program) -> Option<String> {
+    let [a, b] = [first, second].map(|program| serde_json::to_value(program).unwrap_or_default());
+    let (at, a, b) = first_difference(&a, &b)?;
+    Some(format!("{} has {at} {a}, then {b}", first.name))
+}
+
+fn first_difference(a: &Value, b: &Value) -> Option<(String, String, String)> {
+    let said = |value: &Value| match value {
+        Value::Null => String::from("unset"),
+        value => value.to_string(),
+    };
+    let (Value::Object(of_a), Value::Object(of_b)) = (a, b) else {
+        return (a != b).then(|| (String::new(), said(a), said(b)));
+    };
+    let keys: BTreeSet<&String> = of_a.keys().chain(of_b.keys()).collect();
+    keys.into_iter().find_map(|key| {
+        let (at, a, b) = first_difference(&a[key], &b[key])?;
+        let dot = if at.is_empty() { "" } else { "." };
+        Some((format!("{key}{dot}{at}"), a, b))
+    })
+}
+
 fn of_scheduler(common: &Common, run: &[String], scheduler: &str, least: f64) -> Result<Vec<Change>, Error> {
+    let counts_work = run
+        .iter()
+        .all(|name| common.experiment.program(name).counts_work());
+    let unit = if counts_work { UNITS } else { "1/s" };
     let mut changes = Vec::new();
     for what in [What::Performance, What::Gain, What::Fairness] {
         let Some([before, after]) = common.series(what, scheduler, run)? else {
@@ -320,6 +372,7 @@ fn of_scheduler(common: &Common, run: &[String], scheduler: &str, least: f64) ->
             programs: run.to_vec(),
             scheduler: scheduler.to_string(),
             what,
+            unit: (what == What::Performance).then_some(unit),
             before: geometric_mean(&before),
             after: geometric_mean(&after),
             ratio,
@@ -353,6 +406,9 @@ fn judge(changes: &mut [Change]) {
         };
     }
 }
+
+/// What counted work a second is in.
+const UNITS: &str = "units/s";
 
 const SCHEDULERS: &str = "versions of schedulers";
 
@@ -401,7 +457,9 @@ pub const HEADER: [&str; 8] = [
 
 /// A change for people.
 pub fn row(change: &Change) -> [String; 8] {
+    let in_units = change.unit == Some(UNITS);
     let value = |value: f64| match change.what {
+        What::Performance if in_units => format!("{:.1}", value * 1e-3),
         What::Performance if value >= 100.0 => format!("{value:.0}"),
         What::Performance => format!("{value:.4}"),
         What::Gain => format!("{:+.1} %", (value - 1.0) * 100.0),
@@ -412,7 +470,8 @@ pub fn row(change: &Change) -> [String; 8] {
         change.programs.join(" + "),
         change.scheduler.clone(),
         match change.what {
-            What::Performance => "performance",
+            What::Performance if in_units => "1000 units/s",
+            What::Performance => change.unit.unwrap_or("performance"),
             What::Gain => "gain",
             What::Fairness => "fairness",
         }
@@ -457,8 +516,8 @@ pub fn render(comparison: &Comparison) -> String {
     let mut line = |line: String| writeln!(text, "{line}").expect("writing to a string cannot fail");
     let [first, second] = comparison.labels.map(Label::name);
     line(format!(
-        "run {} [{first}] and run {} [{second}]",
-        comparison.runs[0], comparison.runs[1]
+        "{} [{first}] and {} [{second}]",
+        comparison.called[0], comparison.called[1]
     ));
     for difference in &comparison.differences {
         line(format!(

@@ -385,7 +385,7 @@ fn repeat(run: &Shown) -> Markup {
 fn compared(comparison: &Comparison) -> Markup {
     html! {
         section {
-            h2 { "From run " (comparison.runs[0]) " to run " (comparison.runs[1]) }
+            h2 { "From " (comparison.called[0]) " to " (comparison.called[1]) }
             div class="headline" { p { (comparison.headline()) } }
             @if !comparison.differences.is_empty() {
                 table {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is known of a run: enough to repeat it, and to make every table of it again.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use threadwise_lab::evaluate::{Evaluation, evaluate};
@@ -113,6 +113,9 @@ pub struct Record {
     pub schema: String,
     /// Its number in the store that it is from.
     pub id: i64,
+    /// The file that it was read from, if it was.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
     /// When it began: UTC, ISO 8601.
     pub began: String,
     /// How far it has come.
@@ -151,7 +154,18 @@ impl Record {
         }
         let record: Self = serde_json::from_value(value).map_err(|error| fail(error.to_string()))?;
         record.check().map_err(fail)?;
-        Ok(record)
+        Ok(Self {
+            file: Some(path.into()),
+            ..record
+        })
+    }
+
+    /// What its user calls it: a file has the number that it had in another store.
+    pub fn called(&self) -> String {
+        match &self.file {
+            Some(path) => format!("the run in {}", path.display()),
+            None => format!("run {}", self.id),
+        }
     }
 
     /// The numbers of the report.

@@ -398,6 +398,7 @@ impl Store {
         let record = Record {
             schema: SCHEMA.to_string(),
             id,
+            file: None,
             began,
             state,
             failure,

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use threadwise_lab::run::Label;
 use threadwise_report::Record;
-use threadwise_report::compare::{Verdict, What, compare};
+use threadwise_report::compare::{Verdict, What, compare, render};
 
 fn kept() -> Record {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/runs/phases.json");
@@ -138,7 +138,8 @@ fn only_what_is_alike_is_compared() {
         comparison
             .unmatched
             .iter()
-            .any(|one| one == "inf:1 + 1:1 (different programs)"),
+            .any(|one| one
+                == "inf:1 + 1:1 (different programs: inf:1 has synthetic.phase_units 3000, then 3001)"),
         "{:?}",
         comparison.unmatched
     );
@@ -162,4 +163,21 @@ fn only_what_is_alike_is_compared() {
     }
     let error = compare(&kept(), &nothing, None).unwrap_err().to_string();
     assert!(error.contains("nothing to compare"), "{error}");
+    // Both have the number that they had in other stores.
+    assert!(
+        error.matches("the run in ").count() == 2 && error.contains("phases.json"),
+        "{error}"
+    );
+    assert!(error.contains("threadwise (first run only)"), "{error}");
+}
+
+#[test]
+fn performance_has_its_unit() {
+    let units = |record: Record| {
+        let text = render(&compare(&record.clone(), &record, None).unwrap());
+        ["1000 units/s", "1/s"].map(|unit| text.contains(&format!(" {unit} ")))
+    };
+    assert_eq!(units(kept()), [true, false]);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/runs/lab-interactive.json");
+    assert_eq!(units(Record::from_file(&path).unwrap()), [false, true]);
 }
