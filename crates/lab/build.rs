@@ -7,6 +7,13 @@ use std::process::{Command, Stdio};
 /// What programs are built from, from the workspace's root.
 const SOURCES: [&str; 6] = ["crates", "policy", "lab", "machines", "Cargo.toml", "Cargo.lock"];
 
+/// What lies beside it and is in no program: a run can be gone on with after a test was changed.
+const BESIDE: [&str; 3] = [
+    ":(exclude,glob)crates/*/tests/**",
+    ":(exclude,glob)crates/*/benches/**",
+    ":(exclude,glob)crates/*/examples/**",
+];
+
 fn main() {
     let root = format!(
         "{}/../..",
@@ -54,9 +61,9 @@ fn changes(root: &str) -> Option<Vec<u8>> {
         "HEAD",
         "--",
     ];
-    let mut changes = git(root, &[&diff[..], &SOURCES].concat())?;
+    let mut changes = git(root, &[&diff[..], &SOURCES, &BESIDE].concat())?;
     let list = ["ls-files", "-z", "--others", "--exclude-standard", "--"];
-    let unknown = git(root, &[&list[..], &SOURCES].concat())?;
+    let unknown = git(root, &[&list[..], &SOURCES, &BESIDE].concat())?;
     for name in String::from_utf8_lossy(&unknown).split_terminator('\0') {
         changes.extend(name.bytes());
         // One that is gone by now is built by nobody.

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use threadwise_machine::Machine;
 use threadwise_machine::wrong::{Step, Wrong};
-use threadwise_workload::Ratio;
 use threadwise_workload::memory::Sharing;
 use threadwise_workload::synthetic::work::UNIT_INSTRUCTIONS;
 use threadwise_workload::synthetic::{Distribution, Wait};
+use threadwise_workload::{MOST_THREADS, Ratio};
 
 use crate::cache_folder;
 use crate::error::{Error, io_error};
@@ -230,8 +230,6 @@ impl Memory {
 /// The most that `bench synthetic --accesses` takes.
 const MOST_ACCESSES: u64 = 1_000_000;
 
-/// The most threads of a program, as of rt-app's.
-const MOST_THREADS: u32 = 4096;
 /// The longest mean phase: half an hour at 60 million instructions a second.
 const MOST_PHASE_UNITS: u64 = 1 << 28;
 

@@ -28,6 +28,12 @@ pub enum Error {
         /// What should stand there, and where the content departs from it.
         expected: String,
     },
+    /// A folder without CPUs.
+    #[error("{} holds no sysfs tree: there is no sys/devices/system/cpu in it", path.display())]
+    NoTree {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Files of a sysfs tree contradict each other.
     #[error("{}: {problem}", path.display())]
     Contradiction {

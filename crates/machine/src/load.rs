@@ -20,7 +20,7 @@ impl Machine {
             "host" => Machine::host(),
             _ if spec.ends_with(".toml") => Machine::from_file(path),
             _ if spec.contains('/') && path.is_dir() => Machine::from_sysfs(path),
-            _ if spec.contains('/') && path.is_file() => Machine::from_file(path),
+            _ if spec.contains('/') && path.is_file() => Machine::from_file(path).map_err(taken_for_one),
             _ => match zoo::find(spec) {
                 Some(machine) => machine,
                 None if spec.contains(':') => Machine::from_synthetic(spec),
@@ -58,6 +58,24 @@ impl Machine {
         let mut machine = Machine::from_sysfs(Path::new("/"))?;
         machine.name = "host".to_string();
         Ok(machine)
+    }
+}
+
+/// What is wrong with a file whose name does not say what it is.
+fn taken_for_one(error: Error) -> Error {
+    match error {
+        Error::MachineFile {
+            path,
+            line,
+            key,
+            problem,
+        } => Error::MachineFile {
+            path,
+            line,
+            key,
+            problem: format!("{} (it was read as a machine file)", problem.trim_end()),
+        },
+        error => error,
     }
 }
 

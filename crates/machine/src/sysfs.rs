@@ -37,6 +37,9 @@ impl Machine {
     /// [`Error::Read`], [`Error::Value`] and [`Error::Contradiction`] with the path, and those for machines
     /// that break the rules of this crate.
     pub fn from_sysfs(root: &Path) -> Result<Machine, Error> {
+        if !root.join(CPU).is_dir() {
+            return Err(Error::NoTree { path: root.into() });
+        }
         let mut tree = Tree::new(root);
         let place = tree.path(CPU).display().to_string();
         let (cpus, offline) = find_cpus(&mut tree)?;

@@ -55,6 +55,19 @@ pub enum StoreError {
         /// What was asked for.
         wanted: String,
     },
+    /// It holds results of the same, where something of it was another.
+    #[error(
+        "{path} holds results of {name} as it was before its file or machine changed, or threadwise if that computes it: \
+         give another --store"
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// What it holds.
+        name: String,
+        /// What it is known by there.
+        known: String,
+    },
     /// The program is not the one that was measured.
     #[error(
         "{path} holds results of the program as it was before it changed: give another --store, or go on with \
@@ -239,9 +252,11 @@ impl Store {
                 self.name_file()
             }
             Some((_, known)) if known == identity => self.name_file(),
-            Some((found, _)) if found == name => other(format!(
-                "{found} as it was before its file or machine changed, or threadwise if that computes it"
-            )),
+            Some((found, known)) if found == name => Err(StoreError::Changed {
+                path: self.path.clone(),
+                name: found,
+                known,
+            }),
             Some((found, _)) => other(found),
         }
     }

@@ -45,8 +45,8 @@ pub fn check_kernel() -> Result<()> {
     let release = || fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     if !Path::new(STATE).exists() {
         bail!(
-            "the running kernel {} has no sched_ext: boot one built with CONFIG_SCHED_CLASS_EXT=y \
-             (tested on 7.2, as Debian's is), or try it without one: threadwise lab run",
+            "the running kernel {} has no sched_ext: boot Linux 7.1 or later, built with CONFIG_SCHED_CLASS_EXT=y as Debian's is \
+             (tested on 7.2), or try it without one: threadwise lab run",
             release().trim()
         );
     }

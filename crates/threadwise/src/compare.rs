@@ -22,7 +22,7 @@ pub struct Options {
     after: String,
 
     /// The least change that counts, in percent [default: 2 in the lab, where boots differ by as much; 0.1 simulated]
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     least: Option<f64>,
 
     #[command(flatten)]

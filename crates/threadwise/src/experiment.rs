@@ -37,11 +37,11 @@ pub struct Options {
     runs: Vec<String>,
 
     /// Repeat everything so often, instead of what the file says
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=1000), allow_negative_numbers = true)]
     rounds: Option<u32>,
 
     /// Let synthetic programs run so long, instead of what the file says
-    #[arg(long)]
+    #[arg(long, value_parser = seconds, allow_negative_numbers = true)]
     seconds: Option<f64>,
 
     /// The first round's seed, instead of the file's; each further round has the next
@@ -65,7 +65,7 @@ pub struct Options {
 
     /// Give the fastest CPU so many million instructions a second, instead of what the experiment's or the machine's
     /// file says: with fewer a slow host is done sooner
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000), allow_negative_numbers = true)]
     mips: Option<u32>,
 
     /// Exit with status 1 if the results do not show what the file says they must ([[must]])
@@ -86,6 +86,14 @@ pub struct Options {
     /// How to print the results
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+}
+
+/// As an experiment's file may say.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.1..=600.0).contains(&seconds) => Ok(seconds),
+        _ => Err(String::from("not 0.1 to 600 seconds")),
+    }
 }
 
 /// What is to be done: an experiment from its start, or the rest of one.

@@ -14,6 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use clap::builder::RangedI64ValueParser;
 use threadwise_lab::experiment::{Experiment, Program, Scheduler, Stages, Synthetic};
 use threadwise_lab::run::{Label, Measurement, Sample, VERSION, asymmetry};
 use threadwise_machine::Machine;
@@ -75,6 +76,9 @@ pub enum Command {
 /// clairvoyant: no scheduler but a mark, for machines whose CPUs differ in speed only. It shares CPUs perfectly, knows how long phases
 /// last, and pays nothing: neither for switches and moves nor what the kernel's work costs the others.
 ///
+/// What tunes ours, such as --slice-us, is no option here: the experiment says it, as
+/// command = ["scx_threadwise", "--slice-us", "2000"] of a scheduler.
+///
 /// Whether ours knows which CPUs share cores on a machine whose kernel does not depends on --machine in its command, as in
 /// the lab. Where the machine's file gives power figures, the table has what its packages consumed in the time of a run.
 #[derive(clap::Args)]
@@ -87,12 +91,12 @@ pub struct RunOptions {
     without: Vec<Shared>,
 
     /// Last-level caches of so many KiB each, instead of what the machine's file says
-    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    #[arg(long, value_name = "KIB", value_parser = RangedI64ValueParser::<u64>::new().range(1..=1 << 30), allow_negative_numbers = true)]
     llc_kib: Option<u64>,
 
     /// How long a task that moves to another core takes to refill that core's own caches, in microseconds; 0 by default, as the lab's
     /// CPUs have none
-    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, value_name = "US", value_parser = RangedI64ValueParser::<u64>::new().range(1..=100_000), allow_negative_numbers = true)]
     migration_us: Option<u64>,
 
     /// These schedulers instead of the file's; gains are relative to the first
@@ -187,11 +191,11 @@ pub struct TimelineOptions {
     seed: Option<u64>,
 
     /// Begin so many milliseconds after the start
-    #[arg(long, default_value_t = 1000.0, value_parser = milliseconds)]
+    #[arg(long, default_value_t = 1000.0, value_parser = milliseconds, allow_negative_numbers = true)]
     from_ms: f64,
 
     /// Show so many milliseconds
-    #[arg(long, default_value_t = 50.0, value_parser = milliseconds)]
+    #[arg(long, default_value_t = 50.0, value_parser = some_milliseconds, allow_negative_numbers = true)]
     for_ms: f64,
 
     /// Characters a row
@@ -217,6 +221,14 @@ fn milliseconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(ms) if (0.0..=60_000.0).contains(&ms) => Ok(ms),
         _ => Err(String::from("not 0 to 60000 milliseconds")),
+    }
+}
+
+/// As many, and more than none.
+fn some_milliseconds(text: &str) -> Result<f64, String> {
+    match milliseconds(text) {
+        Ok(ms) if ms > 0.0 => Ok(ms),
+        _ => Err(String::from("not above 0 and up to 60000 milliseconds")),
     }
 }
 

@@ -66,6 +66,73 @@ fn every_command_explains_itself() {
     }
 }
 
+#[test]
+fn numbers_out_of_range_are_told_their_range() {
+    for (line, said) in [
+        ("sim run x.toml --rounds -1", "-1 is not in 2..=1000"),
+        ("sim run x.toml --seconds -1", "not 0.1 to 600 seconds"),
+        ("sim run x.toml --llc-kib -1", "-1 is not in 1..=1073741824"),
+        ("sim run x.toml --mips -1", "-1 is not in 1..=100000"),
+        ("sim run x.toml --migration-us -1", "-1 is not in 1..=100000"),
+        ("sim rtapp x.json --seconds -1", "not 0.001 to 3600 seconds"),
+        ("sim timeline x.toml --from-ms -1", "not 0 to 60000 milliseconds"),
+        ("sim timeline x.toml --for-ms 0", "not above 0 and up to 60000"),
+        ("lab run x.toml --rounds -1", "-1 is not in 2..=1000"),
+        ("compare 1 2 --least -1", "not 0 to 100 percent"),
+        ("bench synthetic --duration -1", "`-1` is not a number above zero"),
+        ("bench memory --duration -1", "`-1` is not a number above zero"),
+        (
+            "bench interactive --duration -1",
+            "`-1` is not a number above zero",
+        ),
+        ("bench pipeline --seconds -1", "`-1` is not a number above zero"),
+        ("bench synthetic -n 20000", "20000 is not in 1..=4096"),
+        ("bench memory -n 20000", "20000 is not in 1..=4096"),
+        (
+            "place profile ipfwd:intadd --noise -1 --dry-run",
+            "--noise -1 is out of range",
+        ),
+    ] {
+        let output = threadwise(&line.split(' ').collect::<Vec<_>>());
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        assert!(
+            error.contains(said) && !error.contains("'-- -1'"),
+            "{line}: {error}"
+        );
+    }
+}
+
+#[test]
+fn clients_say_that_they_wait_for_a_server() {
+    let free = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = free.local_addr().unwrap().port().to_string();
+    drop(free);
+    let chat = |part: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_threadwise"));
+        command
+            .args(["bench", "chat", "--rooms", "1", "--users", "2", "--messages", "1"])
+            .args(["--part", part, "--port", &port])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let mut clients = chat("clients");
+    let mut said = String::new();
+    let mut stderr = std::io::BufReader::new(clients.stderr.take().unwrap());
+    std::io::BufRead::read_line(&mut stderr, &mut said).unwrap();
+    assert!(
+        said.contains("no server listens on 127.0.0.1:") && said.contains("for up to 60 s"),
+        "{said}"
+    );
+    let mut server = chat("server");
+    assert!(clients.wait().unwrap().success() && server.wait().unwrap().success());
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut stderr, &mut rest).unwrap();
+    assert_eq!(rest, "", "it is said once");
+}
+
 /// A folder with a program in QEMU's place that does nothing, and with what its guest would boot.
 fn without_qemu() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -135,6 +202,14 @@ fn topo_shows_the_zoo_and_names_what_is_wrong() {
     assert_eq!(value["schema"], "threadwise.topo/1");
     let picture = threadwise(&["topo", "--machine", "ultrasparc-t2", "--format", "svg"]);
     assert!(text(&picture.stdout).starts_with("<svg xmlns=") && text(&picture.stdout).contains("CPU 63"));
+    for (place, said) in [
+        (env!("CARGO_TARGET_TMPDIR"), "holds no sysfs tree"),
+        ("/etc/passwd", "(it was read as a machine file)"),
+    ] {
+        let output = threadwise(&["topo", "-m", place]);
+        assert_eq!(output.status.code(), Some(2), "{place}");
+        assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
+    }
     let wrong = threadwise(&["topo", "--machine", "package:2 core:0"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(

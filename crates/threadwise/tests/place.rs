@@ -674,7 +674,7 @@ fn a_store_of_something_else_is_refused() {
         "a.place",
     ]);
     assert!(
-        error.contains("as it was before its file or machine changed"),
+        error.contains("a.place was filled with another machine: give another --store"),
         "{error}"
     );
     std::fs::write(workload.path("b.place"), "this is no store at all").unwrap();
@@ -844,6 +844,29 @@ fn lists_have_no_assignment_twice() {
 }
 
 #[test]
+fn what_is_printed_says_what_it_is() {
+    let workload = Workload::new("");
+    assert!(workload.run(&["profile", "ipfwd:intadd"]).status.success());
+    let printed = workload.run(&["predict", "ipfwd:intadd", "--top", "2"]).stdout;
+    let printed = String::from_utf8(printed).unwrap();
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines.len(), 4, "{printed}");
+    assert!(
+        lines[0].starts_with("ipfwd:intadd, 2 instances on ")
+            && lines[1] == "  threads R,P,T of each instance, in this order",
+        "{printed}"
+    );
+    let printed = workload
+        .run(&["evaluate", "ipfwd:intadd", "--samples", "20"])
+        .stdout;
+    let printed = String::from_utf8(printed).unwrap();
+    assert!(
+        printed.contains("naive, worst") && printed.contains("balanced, worst"),
+        "{printed}"
+    );
+}
+
+#[test]
 fn tables_that_lack_entries_are_no_proof() {
     let workload = Workload::new("");
     let args = ["ipfwd:intadd", "--instances", "8"];
@@ -970,7 +993,7 @@ fn the_method_runs_on_the_simulator_too() {
     assert!(workload.path("ipfwd-intmul-sim.place").exists());
     let error = workload.refused(&["profile", "ipfwd:intmul", "--store", "ipfwd-intmul-sim.place"]);
     assert!(
-        error.contains("as it was before its file or machine changed"),
+        error.contains("was filled with another --on or --noise"),
         "{error}"
     );
     for (args, expected) in [

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use crate::memory::{self, LINE_BYTES};
 
+/// The most threads of a program: some ten thousand more, and a process has no memory map left for a stack.
+pub const MOST_THREADS: u32 = 4096;
+
 /// A number above zero.
 pub(crate) fn positive(text: &str) -> Result<f64, String> {
     let number = text

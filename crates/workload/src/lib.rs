@@ -24,5 +24,6 @@ mod stop;
 pub mod synthetic;
 pub mod trace;
 
+pub use arguments::MOST_THREADS;
 pub use ratio::{ParseRatioError, Ratio};
 pub use signals::Error as SignalError;

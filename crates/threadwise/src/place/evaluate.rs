@@ -155,9 +155,9 @@ fn table(rows: &[(&str, Evaluation)]) -> Table {
         "chosen",
         "best of 5",
         "naive",
-        "worst",
+        "naive, worst",
         "balanced",
-        "worst",
+        "balanced, worst",
         "prediction off by",
         "rank correlation",
     ]);

@@ -13,6 +13,7 @@ use threadwise_placement::{
 
 use super::figures::figure;
 use super::profile::show;
+use super::select::thread_order;
 use super::shape::cpus_text;
 use super::subject::{AnswerOptions, StoreOptions, Subject, SubjectOptions};
 use crate::Format;
@@ -83,6 +84,13 @@ pub fn predict(options: &Options) -> Result<ExitCode> {
     };
     match options.answer.format {
         Format::Text => {
+            println!(
+                "{}, {} instances on {}: predicted performance, and the CPUs",
+                subject.name,
+                subject.size.instances,
+                subject.machine.name()
+            );
+            println!("{}", thread_order(&subject));
             for it in &predicted {
                 println!(
                     "{:>12}  {}",

@@ -212,7 +212,9 @@ pub fn merge(options: &MergeOptions) -> Result<ExitCode> {
         {
             bail!("{} cannot be merged into itself: give --store", other.display());
         }
-        let merged = store.merge(other, how)?;
+        let merged = store
+            .merge(other, how)
+            .map_err(|error| subject.explained(error))?;
         match options.answer.format {
             Format::Text => println!(
                 "{}: {} {} runs, {} were there already, {} of them void now",

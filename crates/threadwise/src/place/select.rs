@@ -201,12 +201,17 @@ fn choose(
     })
 }
 
-fn print_choice(subject: &Subject, choice: &Choice) {
-    println!("chosen: {}", cpus_text(&subject.cpus(&choice.predicted.placed)));
-    println!(
+/// Whose CPUs stand where.
+pub fn thread_order(subject: &Subject) -> String {
+    format!(
         "  threads {} of each instance, in this order",
         subject.thread_names.join(",")
-    );
+    )
+}
+
+fn print_choice(subject: &Subject, choice: &Choice) {
+    println!("chosen: {}", cpus_text(&subject.cpus(&choice.predicted.placed)));
+    println!("{}", thread_order(subject));
     println!(
         "  predicted {}, measured {} [{}]",
         figure(choice.predicted.performance),

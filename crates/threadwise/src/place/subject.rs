@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
-use serde_json::json;
+use serde_json::{Value, json};
 use threadwise_lab::run::VERSION;
 use threadwise_machine::{CpuId, Machine};
 use threadwise_placement::host::Host;
 use threadwise_placement::spec::{Precision, Spec};
 use threadwise_placement::{
-    Campaign, Change, Computed, Layouts, Runner, Scope, Simulated, Size, Store, Tree, fingerprint,
+    Campaign, Change, Computed, Layouts, Runner, Scope, Simulated, Size, Store, StoreError, Tree, fingerprint,
 };
 
 use super::lab::Guest;
@@ -67,7 +67,7 @@ pub struct SubjectOptions {
     pub seed: u64,
 
     /// With ipfwd on the model: the standard deviation of a run, relative
-    #[arg(long, default_value_t = 0.0)]
+    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
     noise: f64,
 }
 
@@ -387,7 +387,7 @@ impl Subject {
 
     /// As [`Subject::open`], of another file.
     pub fn open_at(&self, path: &Path, options: &StoreOptions) -> Result<Store> {
-        let store = Store::open(path, self.store_identity())?;
+        let store = Store::open(path, self.store_identity()).map_err(|error| self.explained(error))?;
         if let Some(spec) = self.spec() {
             // A program that is not there fails when it is run, and is then named with the remedy.
             if let Ok(fingerprint) = fingerprint(&spec.command[0]) {
@@ -400,6 +400,17 @@ impl Subject {
     /// What its stores are known by.
     pub fn store_identity(&self) -> (&str, &str) {
         (&self.name, &self.identity)
+    }
+
+    /// Why a store is not this one's, as far as what it is known by tells.
+    pub fn explained(&self, error: StoreError) -> anyhow::Error {
+        let StoreError::Changed { path, known, .. } = &error else {
+            return error.into();
+        };
+        match changed(known, &self.identity) {
+            Some(how) => anyhow!("{} was filled {how}: give another --store", path.display()),
+            None => error.into(),
+        }
     }
 
     /// Where its store is.
@@ -448,5 +459,70 @@ impl Subject {
             bail!("no CPUs are given: for each instance its threads' CPUs, such as \"0,1,2 8,9,10\"");
         }
         Ok(placed)
+    }
+}
+
+/// How what a store was filled with differs from what would be put into it: by the parts of [`Subject::store_identity`], as
+/// `load_ipfwd` and `load_spec` write them.
+fn changed(known: &str, wanted: &str) -> Option<String> {
+    const COMPUTED: [&str; 3] = ["variant", "machine", "--on or --noise"];
+    const RUN: [&str; 10] = [
+        "command",
+        "environment",
+        "list of threads",
+        "list of unassigned threads",
+        "measure of performance",
+        "time of a run",
+        "scope",
+        "machine",
+        "--on",
+        "--mips",
+    ];
+    let parts = |identity: &str| -> Option<(Vec<Value>, String)> {
+        let (array, beyond) = identity.rsplit_once(']')?;
+        Some((
+            serde_json::from_str(&format!("{array}]")).ok()?,
+            beyond.to_string(),
+        ))
+    };
+    let ((known, known_beyond), (wanted, beyond)) = (parts(known)?, parts(wanted)?);
+    let is_computed = known.len() == COMPUTED.len() + 1;
+    let names = if is_computed { &COMPUTED[..] } else { &RUN[..] };
+    let pairs = || known.iter().zip(&wanted);
+    let differ = pairs().zip(names).filter(|((a, b), _)| a != b);
+    let mut how: Vec<String> = differ.map(|(_, name)| format!("with another {name}")).collect();
+    how.extend((known_beyond != beyond).then(|| String::from("with another --beyond")));
+    if let Some((Value::String(then), Value::String(now))) =
+        pairs().nth(COMPUTED.len()).filter(|_| is_computed)
+        && then != now
+    {
+        how.push(format!("by another build of threadwise ({then}, this is {now})"));
+    }
+    (known.len() == wanted.len() && !how.is_empty()).then(|| how.join(" and "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_store_was_filled_with_is_said() {
+        let of = |version: &str, noise: f64| json!(["ipfwd:intadd", { "a": 1 }, noise, version]).to_string();
+        let then = of("abc", 0.0);
+        for (now, expected) in [
+            (
+                of("def", 0.0),
+                "by another build of threadwise (abc, this is def)",
+            ),
+            (of("abc", 0.1), "with another --on or --noise"),
+            (
+                of("def", 0.1),
+                "with another --on or --noise and by another build of threadwise (abc, this is def)",
+            ),
+            (format!("{then} beyond llc"), "with another --beyond"),
+        ] {
+            assert_eq!(changed(&then, &now).as_deref(), Some(expected));
+        }
+        assert_eq!(changed("what nobody writes", &then), None);
     }
 }

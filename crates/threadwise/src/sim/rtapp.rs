@@ -29,7 +29,7 @@ pub struct Options {
     load: load::Options,
 
     /// Simulate so long, instead of the file's duration or 10 s
-    #[arg(long, value_parser = load::seconds)]
+    #[arg(long, value_parser = load::seconds, allow_negative_numbers = true)]
     seconds: Option<f64>,
 
     /// A thread that finds a mutex taken spins so long before it sleeps, in microseconds of the fastest CPU

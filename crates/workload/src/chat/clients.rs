@@ -63,6 +63,7 @@ pub(super) fn talk(spec: &Spec, server: SocketAddr) -> Result<Report, Error> {
 
 fn connect(spec: &Spec, server: SocketAddr) -> Result<Vec<User>, Error> {
     let begun = Instant::now();
+    let mut has_said = false;
     let mut users = Vec::new();
     for room in 0..spec.rooms {
         for user in 0..spec.users {
@@ -71,6 +72,12 @@ fn connect(spec: &Spec, server: SocketAddr) -> Result<Vec<User>, Error> {
                     Err(error)
                         if error.kind() == io::ErrorKind::ConnectionRefused && begun.elapsed() < PATIENCE =>
                     {
+                        if !std::mem::replace(&mut has_said, true) {
+                            eprintln!(
+                                "no server listens on {server} yet; waiting for one, for up to {} s",
+                                PATIENCE.as_secs()
+                            );
+                        }
                         thread::sleep(RETRY);
                     }
                     connected => break connected.map_err(system("connect"))?,

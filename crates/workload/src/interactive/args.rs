@@ -13,7 +13,7 @@ use crate::arguments::{positive, seconds};
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// How long to sleep on average, in milliseconds: uniformly between nothing and twice as long.
-    #[arg(long, value_name = "MS", default_value = "5", value_parser = milliseconds)]
+    #[arg(long, value_name = "MS", default_value = "5", value_parser = milliseconds, allow_negative_numbers = true)]
     pub sleep_ms: Duration,
 
     /// Work units, of some 400 instructions each, each time it is awake.
@@ -21,7 +21,7 @@ pub struct Args {
     pub units: u64,
 
     /// How long to run, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds, allow_negative_numbers = true)]
     pub duration: Duration,
 
     /// Seed of the times that it sleeps.

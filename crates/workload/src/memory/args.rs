@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Pattern, Sharing, Spec};
-use crate::arguments::{bytes, seconds};
+use crate::arguments::{MOST_THREADS, bytes, seconds};
 
 /// Access the lines of a working set and report how many a second.
 ///
@@ -15,7 +15,7 @@ use crate::arguments::{bytes, seconds};
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Threads.
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_THREADS)))]
     pub threads: u32,
 
     /// The working set, of each thread if private, of all if shared: bytes, or with K, M or G.
@@ -46,7 +46,7 @@ pub struct Args {
     pub compute: u32,
 
     /// How long to run, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds, allow_negative_numbers = true)]
     pub duration: Duration,
 
     /// End after so many accesses of each thread, if that is earlier.

@@ -70,7 +70,7 @@ pub struct Args {
     pub buffers: u32,
 
     /// How long to receive, in seconds [default: 10, or without end if --packets is given].
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub seconds: Option<Duration>,
 
     /// How many packets to receive.
@@ -84,7 +84,7 @@ pub struct Args {
     pub counter: Option<PathBuf>,
 
     /// Print a line `packets_per_second N` at this interval.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub interval: Option<Duration>,
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Distribution, PhaseLength, Reading, Spec, Wait};
 use crate::Ratio;
-use crate::arguments::{bytes, positive, seconds};
+use crate::arguments::{MOST_THREADS, bytes, positive, seconds};
 use crate::memory::Sharing;
 
 /// Run one synthetic program and report the work that it got done.
@@ -24,11 +24,11 @@ pub struct Args {
     pub ratio: Ratio,
 
     /// Threads in a parallel phase, the main thread included [default: the CPUs available].
-    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_THREADS)))]
     pub threads: Option<u32>,
 
     /// How long to run, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds, allow_negative_numbers = true)]
     pub duration: Duration,
 
     /// Mean phase length in work units per thread.
@@ -42,7 +42,7 @@ pub struct Args {
     ///
     /// Converted to work units by a calibration on one thread at the start, some 0.1 s, whose result varies from run
     /// to run.
-    #[arg(long, value_name = "MS", conflicts_with = "phase_units", value_parser = positive)]
+    #[arg(long, value_name = "MS", conflicts_with = "phase_units", value_parser = positive, allow_negative_numbers = true)]
     pub phase_ms: Option<f64>,
 
     /// Distribution of the phase lengths about their mean.
