@@ -203,7 +203,9 @@ pub fn compare(before: &Record, after: &Record, least: Option<f64>) -> Result<Co
         }
     }
     if changes.is_empty() {
-        let why = match common.unmatched.as_slice() {
+        // Programs of one name that are different ones are found last and surprise most.
+        let unmatched: Vec<&str> = common.unmatched.iter().rev().map(String::as_str).collect();
+        let why = match unmatched.as_slice() {
             [] => String::new(),
             all => format!(": {}", all[..all.len().min(NAMED)].join("; ")),
         };

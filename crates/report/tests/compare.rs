@@ -168,7 +168,7 @@ fn only_what_is_alike_is_compared() {
         error.matches("the run in ").count() == 2 && error.contains("phases.json"),
         "{error}"
     );
-    assert!(error.contains("threadwise (first run only)"), "{error}");
+    assert!(error.contains("threadwise 2 (second run only)"), "{error}");
 }
 
 #[test]
