@@ -1058,7 +1058,7 @@ fn who_is_bound_to_a_cpu_rotates_by_turns() {
         ..task(class, 0)
     };
     let step_beside = |running: &Task, of_one_program, both_bound| {
-        let mut running = running.clone();
+        let mut running = *running;
         let beside = Beside {
             running_bound: both_bound,
             waiting_bound: true,
