@@ -175,10 +175,9 @@ fn run_result(rounds: &Rounds, run: &[String]) -> Result<RunResult, Error> {
             })
         })
         .collect::<Result<_, Error>>()?;
-    let in_work_units = run.iter().all(|name| experiment.program(name).counts_work());
     Ok(RunResult {
         run: run.to_vec(),
-        in_work_units,
+        in_work_units: experiment.counts_work(run),
         time: match run {
             [one] => experiment.program(one).time_name(),
             _ => None,

@@ -448,6 +448,11 @@ impl Experiment {
             .expect("check() has seen every name of a run")
     }
 
+    /// Whether the performances of these programs are work a second, as each says itself.
+    pub fn counts_work(&self, run: &[String]) -> bool {
+        run.iter().all(|name| self.program(name).counts_work())
+    }
+
     /// The programs and files that the guest needs besides our own.
     pub(crate) fn foreign_programs(&self) -> BTreeSet<&str> {
         let commands = self.programs.iter().map(|program| &program.command);
@@ -477,7 +482,7 @@ impl Program {
     }
 
     /// Whether its performance is work a second, as it says itself.
-    pub fn counts_work(&self) -> bool {
+    pub(crate) fn counts_work(&self) -> bool {
         self.counts_units() || self.rtapp.is_some() || self.figure.is_some()
     }
 

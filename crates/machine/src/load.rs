@@ -62,21 +62,11 @@ impl Machine {
 }
 
 /// What is wrong with a file whose name does not say what it is.
-fn taken_for_one(error: Error) -> Error {
-    match error {
-        Error::MachineFile {
-            path,
-            line,
-            key,
-            problem,
-        } => Error::MachineFile {
-            path,
-            line,
-            key,
-            problem: format!("{} (it was read as a machine file)", problem.trim_end()),
-        },
-        error => error,
+fn taken_for_one(mut error: Error) -> Error {
+    if let Error::MachineFile { problem, .. } = &mut error {
+        *problem = format!("{} (it was read as a machine file)", problem.trim_end());
     }
+    error
 }
 
 #[cfg(test)]

@@ -352,10 +352,11 @@ fn first_difference(a: &Value, b: &Value) -> Option<(String, String, String)> {
 }
 
 fn of_scheduler(common: &Common, run: &[String], scheduler: &str, least: f64) -> Result<Vec<Change>, Error> {
-    let counts_work = run
-        .iter()
-        .all(|name| common.experiment.program(name).counts_work());
-    let unit = if counts_work { UNITS } else { "1/s" };
+    let unit = if common.experiment.counts_work(run) {
+        UNITS
+    } else {
+        "1/s"
+    };
     let mut changes = Vec::new();
     for what in [What::Performance, What::Gain, What::Fairness] {
         let Some([before, after]) = common.series(what, scheduler, run)? else {

@@ -65,6 +65,25 @@ pub(crate) fn winners(evaluation: &Evaluation) -> String {
     )
 }
 
+/// How many sets are of one program that is timed: they did no work that could be counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Timed {
+    None,
+    Some,
+    All,
+}
+
+impl Timed {
+    pub(crate) fn of(evaluation: &Evaluation) -> Self {
+        let nr = evaluation.runs.iter().filter(|run| run.time.is_some()).count();
+        match nr {
+            0 => Self::None,
+            all if all == evaluation.runs.len() => Self::All,
+            _ => Self::Some,
+        }
+    }
+}
+
 /// What is more and what is less, where programs are timed and where their work is counted.
 struct Words {
     more: &'static str,
@@ -103,11 +122,10 @@ impl Words {
     };
 
     fn of(evaluation: &Evaluation) -> &'static Self {
-        let nr_timed = evaluation.runs.iter().filter(|run| run.time.is_some()).count();
-        match nr_timed {
-            0 => &Self::COUNTED,
-            all if all == evaluation.runs.len() => &Self::TIMED,
-            _ => &Self::BOTH,
+        match Timed::of(evaluation) {
+            Timed::None => &Self::COUNTED,
+            Timed::All => &Self::TIMED,
+            Timed::Some => &Self::BOTH,
         }
     }
 }

@@ -7,6 +7,7 @@ use threadwise_lab::run::Measurement;
 use threadwise_lab::table;
 
 use super::{Figure, WIDTH, colour, step};
+use crate::headline::Timed;
 
 const LINE: f64 = 17.0;
 const BAR: f64 = 11.0;
@@ -35,30 +36,11 @@ struct Bar {
     colour: &'static str,
 }
 
-/// How many sets are of one program that is timed: they did no work that could be counted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Timed {
-    None,
-    Some,
-    All,
-}
-
-impl Timed {
-    fn of(evaluation: &Evaluation) -> Self {
-        let nr = evaluation.runs.iter().filter(|run| run.time.is_some()).count();
-        match nr {
-            0 => Self::None,
-            all if all == evaluation.runs.len() => Self::All,
-            _ => Self::Some,
-        }
-    }
-
-    /// What is added where only some are.
-    fn aside(self) -> &'static str {
-        match self {
-            Self::Some => " Of a program that is timed it is one over its time.",
-            _ => "",
-        }
+/// What is added where only some sets are timed.
+fn aside(timed: Timed) -> &'static str {
+    match timed {
+        Timed::Some => " Of a program that is timed it is one over its time.",
+        Timed::None | Timed::All => "",
     }
 }
 
@@ -104,7 +86,7 @@ pub(super) fn gains(evaluation: &Evaluation) -> Option<Figure> {
         _ => format!(
             "How much more (right of the line) or less (left) work the programs got done than under {baseline}, in \
              percent.{}",
-            timed.aside()
+            aside(timed)
         ),
     };
     let (height, content) = draw(&groups, unit, Width::Most);
@@ -140,7 +122,7 @@ pub(super) fn performance(evaluation: &Evaluation) -> Figure {
         ),
         _ => format!(
             "In {unit}, all programs of a set together; longer is better.{}",
-            timed.aside()
+            aside(timed)
         ),
     };
     let rounds = threadwise_lab::evaluate::Rounds::of(&evaluation.measurement);

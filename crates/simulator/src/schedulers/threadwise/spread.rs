@@ -13,13 +13,14 @@ struct Tally {
 }
 
 impl Tally {
-    fn of(kernel: &Kernel, from: CpuIndex) -> Self {
+    /// Of all CPUs, from this one on (`first` is 0), or of those after it (1).
+    fn of(kernel: &Kernel, from: CpuIndex, first: usize) -> Self {
         let (nr, domains) = (kernel.cpus.len(), &kernel.domains);
         let mut tally = Self {
             llc: vec![0; domains.nr_llcs()],
             package: vec![0; domains.nr_llcs()],
         };
-        for step in 0..nr.min(IDLE_SCAN) {
+        for step in first..nr.min(IDLE_SCAN) {
             let cpu = (from + step) % nr;
             if kernel.is_online(cpu) && !kernel.is_idle(cpu) {
                 tally.llc[domains.llc_of(cpu)] += 1;
@@ -114,7 +115,7 @@ impl Threadwise {
     ) -> Option<CpuIndex> {
         let (program, nr_ready) = self.find_home(kernel, kernel.tasks[task].program);
         let nr_others = nr_ready.saturating_sub(u32::from(is_counted));
-        let tally = Tally::of(kernel, prev);
+        let tally = Tally::of(kernel, prev, 0);
         let seeker = Seeker {
             task,
             prev,
@@ -146,10 +147,8 @@ impl Threadwise {
             home: self.homes[program],
             nr_ready,
         };
-        let mut tally = Tally::of(kernel, cpu);
-        // Itself, which would make all others of its package look busier, or fuller, than its own.
-        tally.llc[kernel.domains.llc_of(cpu)] -= 1;
-        tally.package[kernel.domains.package_of(cpu)] -= 1;
+        // Not itself, which would make all others of its package look busier, or fuller, than its own.
+        let tally = Tally::of(kernel, cpu, 1);
         let own = self.spot_of(kernel, &seeker, cpu, &tally);
         let (spot, best) = self.find_spot(kernel, &seeker, &tally)?;
         if !own.is_left_for(&spot, self.mode) || !kernel.claim_idle(best) {
