@@ -19,8 +19,10 @@ enum tw_mode {
 	TW_MODE_POWERSAVE = 2,
 };
 
-/* CPUs of a package or cache that are told apart in a rank. */
+/* CPUs of a package or cache that are told apart in a rank, of which the last bits are that of the seat. */
 #define TW_BUSY_MOST 1023
+#define TW_SEAT_BITS 4
+#define TW_SEAT_MASK ((1U << TW_SEAT_BITS) - 1)
 
 /* An idle CPU as a task sees it, and what it shares. */
 struct tw_spot {
@@ -53,25 +55,31 @@ static inline u32 tw_spot_rank(const struct tw_spot *spot, enum tw_mode mode)
 {
 	u32 seat = tw_seat_rank(&spot->seat), busy_package, busy_llc;
 
-	/* Up to 15; it decides between places that are equal otherwise. */
+	/* It decides between places that are equal otherwise. */
 	if (seat == TW_SEAT_NONE || mode == TW_MODE_NEAR)
 		return seat;
 	busy_package = tw_at_most(spot->nr_busy_package, TW_BUSY_MOST);
 	busy_llc = tw_at_most(spot->nr_busy_llc, TW_BUSY_MOST);
 	if (mode == TW_MODE_PERFORMANCE)
 		return (u32)spot->away << 31 | (u32)spot->seat.shared << 30 | (u32)spot->spill << 24 |
-		       busy_package << 14 | busy_llc << 4 | seat;
+		       busy_package << 14 | busy_llc << TW_SEAT_BITS | seat;
 	return (u32)spot->away << 31 | (TW_BUSY_MOST - busy_package) << 21 | (u32)spot->seat.shared << 20 |
-	       (u32)spot->spill << 14 | (TW_BUSY_MOST - busy_llc) << 4 | seat;
+	       (u32)spot->spill << 14 | (TW_BUSY_MOST - busy_llc) << TW_SEAT_BITS | seat;
 }
 
 /*
- * Whether a running task leaves a CPU of this rank for an idle one, both counted without itself: not for
- * another core that is worth as much.
+ * Whether a running task of this class leaves a CPU of this rank for an idle one, both counted without
+ * itself: not for another core that is worth as much, but for one that is not a serial task's
+ * (tw_leaves_seat_for()).
  */
-static inline bool tw_leaves_spot(u32 own_rank, u32 rank)
+static inline bool tw_leaves_spot(enum tw_class class, u32 own_rank, u32 rank)
 {
-	return rank >> 4 < own_rank >> 4;
+	u32 own_seat = own_rank & TW_SEAT_MASK, seat = rank & TW_SEAT_MASK;
+
+	if (rank >> TW_SEAT_BITS != own_rank >> TW_SEAT_BITS)
+		return rank >> TW_SEAT_BITS < own_rank >> TW_SEAT_BITS;
+	return seat <
+	       tw_leaves_seat_for(class, own_seat >= TW_SEAT_SHARED, own_seat >= TW_SEAT_BESIDE_SERIAL);
 }
 
 #endif /* TW_SPREAD_H */

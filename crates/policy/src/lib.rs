@@ -73,7 +73,7 @@ mod ffi {
         pub safe fn tw_native_takes_turn(task: &Task, there: &Task, lost_more: i32, tun: &Tunables) -> u32;
         pub safe fn tw_native_seat_rank(seat: &Seat) -> u32;
         pub safe fn tw_native_spot_rank(spot: &Spot, mode: u32) -> u32;
-        pub safe fn tw_native_leaves_spot(own_rank: u32, rank: u32) -> u32;
+        pub safe fn tw_native_leaves_spot(class: u32, own_rank: u32, rank: u32) -> u32;
         pub safe fn tw_native_leaves_seat_for(class: u32, shared: u32, beside_serial: u32) -> u32;
         pub safe fn tw_native_looks_for_seat(limit: u32, now_ns: u64, in_vain_at_ns: u64) -> u32;
         pub safe fn tw_native_class_of(
@@ -502,10 +502,10 @@ impl Spot {
         Some(ffi::tw_native_spot_rank(self, mode as u32)).filter(|&rank| rank != u32::MAX)
     }
 
-    /// Whether a task that runs here, and is counted at neither, leaves for another one.
-    pub fn is_left_for(&self, other: &Self, mode: Mode) -> bool {
+    /// Whether a task of this class that runs here, and is counted at neither, leaves for another one.
+    pub fn is_left_for(&self, other: &Self, class: Class, mode: Mode) -> bool {
         let rank = |spot| ffi::tw_native_spot_rank(spot, mode as u32);
-        ffi::tw_native_leaves_spot(rank(self), rank(other)) != 0
+        ffi::tw_native_leaves_spot(class as u32, rank(self), rank(other)) != 0
     }
 }
 

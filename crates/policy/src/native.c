@@ -174,9 +174,9 @@ u32 tw_native_spot_rank(const struct tw_spot *spot, u32 mode)
 	return tw_spot_rank(spot, mode);
 }
 
-u32 tw_native_leaves_spot(u32 own_rank, u32 rank)
+u32 tw_native_leaves_spot(u32 class, u32 own_rank, u32 rank)
 {
-	return tw_leaves_spot(own_rank, rank);
+	return tw_leaves_spot(class, own_rank, rank);
 }
 
 u32 tw_native_keeps_home(u32 nr_ready, u32 nr_cores)

@@ -418,16 +418,48 @@ fn the_cpu_that_a_task_left_is_first_among_equals() {
     }
     for mode in [Mode::Performance, Mode::Powersave] {
         assert!(
-            !spot(true, 1).is_left_for(&spot(false, 1), mode),
+            !spot(true, 1).is_left_for(&spot(false, 1), Class::Parallel, mode),
             "for what is worth as much"
         );
     }
     // Two of four in one package: a third comes, or one goes.
-    assert!(spot(true, 1).is_left_for(&spot(false, 0), Mode::Performance));
-    assert!(!spot(true, 1).is_left_for(&spot(false, 2), Mode::Performance));
-    assert!(spot(true, 1).is_left_for(&spot(false, 2), Mode::Powersave));
-    assert!(!spot(true, 1).is_left_for(&spot(false, 0), Mode::Powersave));
+    assert!(spot(true, 1).is_left_for(&spot(false, 0), Class::Parallel, Mode::Performance));
+    assert!(!spot(true, 1).is_left_for(&spot(false, 2), Class::Parallel, Mode::Performance));
+    assert!(spot(true, 1).is_left_for(&spot(false, 2), Class::Parallel, Mode::Powersave));
+    assert!(!spot(true, 1).is_left_for(&spot(false, 0), Class::Parallel, Mode::Powersave));
     assert!(spot(true, 2).rank(Mode::Performance) > spot(false, 1).rank(Mode::Performance));
+}
+
+/// With a mode, too, a serial task's core is left to it where another one has room, and else nothing else decides.
+#[test]
+fn who_runs_beside_a_serial_task_leaves_it_its_core_whatever_the_mode() {
+    let spot = |beside_serial, same_cpu, nr_busy| Spot {
+        seat: Seat {
+            shared: true,
+            beside_serial,
+            same_cpu,
+            same_core: same_cpu,
+            first: true,
+        },
+        spill: SPILL_NONE,
+        away: false,
+        nr_busy_package: nr_busy,
+        nr_busy_llc: nr_busy,
+    };
+    for mode in [Mode::Performance, Mode::Powersave] {
+        for class in [Class::Parallel, Class::Senior] {
+            assert!(spot(true, true, 2).is_left_for(&spot(false, false, 2), class, mode));
+            assert!(!spot(true, true, 2).is_left_for(&spot(true, false, 2), class, mode));
+            assert!(!spot(false, true, 2).is_left_for(&spot(false, false, 2), class, mode));
+        }
+        for class in [Class::Serial, Class::Kernel] {
+            assert!(!spot(true, true, 2).is_left_for(&spot(false, false, 2), class, mode));
+        }
+    }
+    // What the mode wants comes first.
+    let (full, empty) = (spot(false, false, 5), spot(false, false, 0));
+    assert!(!spot(true, true, 2).is_left_for(&full, Class::Parallel, Mode::Performance));
+    assert!(!spot(true, true, 2).is_left_for(&empty, Class::Parallel, Mode::Powersave));
 }
 
 #[test]

@@ -482,6 +482,34 @@ fn who_has_a_place_as_the_mode_wants_it_stays_there() {
 }
 
 #[test]
+fn with_a_mode_too_parallel_tasks_leave_a_serial_one_its_core() {
+    // Six threads on four cores of two: two cores have one each, and the serial task comes beside one of these.
+    for mode in [Mode::Performance, Mode::Powersave] {
+        for seed in 0..8 {
+            let mut world = World::new(&machine("core:4 pu:2"), Costs::of_lab(1000), |kernel| {
+                Threadwise::new(kernel, Tunables::default()).with_mode(mode)
+            });
+            world.record();
+            for (ratio, threads, until) in [("inf:1", 6, SECOND / 4), ("1:inf", 1, SECOND / 2)] {
+                let ratio = ratio.parse().unwrap();
+                let program = Synthetic::new(ratio, 1_000_000, 1_000, threads, Wait::Active, seed);
+                world.start(Box::new(program), 100, None);
+                world.run_until(until).unwrap();
+            }
+            let timeline = world.into_timeline();
+            let mut on_core = [[0; 2]; 4];
+            for run in timeline.runs().iter().filter(|run| run.to >= SECOND / 2) {
+                on_core[run.cpu / 2][timeline.program_of(run.task)] += 1;
+            }
+            assert!(
+                on_core.contains(&[0, 1]) && on_core.iter().flatten().sum::<usize>() == 7,
+                "{mode:?}, {seed}: {on_core:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn memory_heavy_tasks_go_beside_cpu_heavy_ones() {
     let apart = |cpus: &[CpuIndex], one: usize, other: usize| cpus[one] / 2 != cpus[other] / 2;
     // Spread by number, the first and the last come behind one cache.

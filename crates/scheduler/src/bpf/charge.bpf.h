@@ -12,7 +12,6 @@ __noinline bool charge(struct task_struct *p __arg_trusted, struct task_ctx *tct
 		       u64 now, struct tw_task *task __arg_nonnull)
 {
 	struct look look = { .now = now, .waking = waking };
-	struct tw_task picked = { .vtime = tctx->vtime };
 	struct tw_group *group = group_of(p->tgid);
 	struct cpu_ctx *cctx = cpu_ctx_of(bpf_get_smp_processor_id());
 	u64 ran_ns, waited_ns;
@@ -25,13 +24,10 @@ __noinline bool charge(struct task_struct *p __arg_trusted, struct task_ctx *tct
 			count_in_share(&tctx->shared, llc_at(scx_bpf_task_cpu(p)));
 	}
 	unboosted = look_at(p, tctx, &look, task);
-	picked.class = task->class;
-	picked.nr_waiting = task->nr_waiting;
-	picked.boost_left = task->boost_left;
 	ran_ns = p->se.sum_exec_runtime - tctx->charged_ns;
 	/* Also if it ran nothing: who makes way is charged as it is looked at and as it is queued, so that
 	 * the clock follows it to where it left. */
-	move_clock(cctx, &picked, own_weight_of(p, &tctx->in), ran_ns, now);
+	move_clock(p, tctx, task, ran_ns, now);
 	if (ran_ns)
 		tctx->waits_since = now;
 	waited_ns = group ? tell_loss(p, tctx, group, task->class, ran_ns) : 0;

@@ -77,7 +77,7 @@ static __always_inline bool select_place(struct task_struct *p, s32 prev_cpu, s3
  */
 static s32 claim_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	s32 seat = has_mode   ? claim_spot(p, prev_cpu) :
+	s32 seat = has_mode   ? claim_spot(p, prev_cpu, false) :
 		   hidden_smt ? claim_seat(p, prev_cpu, TW_SEAT_NONE) :
 				-1;
 
@@ -103,7 +103,7 @@ static s32 find_better(struct task_struct *p, enum tw_class class, s32 cpu, bool
 	case TW_SEARCH_PLACE:
 		return find_place(p, class, cpu, true, taken);
 	case TW_SEARCH_SPOT:
-		return find_better_spot(p, cpu);
+		return claim_spot(p, cpu, true);
 	case TW_SEARCH_SEAT:
 		return find_better_seat(p, class, cpu);
 	default:

@@ -158,25 +158,37 @@ __noinline bool look_at(struct task_struct *p __arg_trusted, const struct task_c
 	return run.unboosted;
 }
 
-/* A task of this weight was found running that was picked as this, and ran for so long since. */
-static void move_clock(struct cpu_ctx *cctx, const struct tw_task *picked, u32 own_weight, u64 ran_ns,
-		       u64 now)
+/*
+ * A task was found running, and was looked at; its vtime is still that of when it was last charged. Inlined
+ * never: what this needs of the stack would be there while the task is looked at.
+ */
+__noinline int move_clock(const struct task_struct *p __arg_trusted,
+			  const struct task_ctx *tctx __arg_nonnull, const struct tw_task *task __arg_nonnull,
+			  u64 ran_ns, u64 now)
 {
+	struct cpu_ctx *cctx = cpu_ctx_of(bpf_get_smp_processor_id());
+	struct tw_task picked = {
+		.vtime = tctx->vtime,
+		.class = task->class,
+		.nr_waiting = task->nr_waiting,
+		.boost_left = task->boost_left,
+	};
 	bool others_wait = tasks_wait;
-	u32 weight = tw_weight_among(own_weight, mean_weight);
+	u32 own_weight = own_weight_of(p, &tctx->in), weight = tw_weight_among(own_weight, mean_weight);
 	u64 clock = vtime_now, light_ago_ns = tw_is_light(weight) ? since_ns(light_at, now) : 0;
-	u64 moved = tw_clock(clock, picked, weight, light_ago_ns, others_wait, tun());
+	u64 moved = tw_clock(clock, &picked, weight, light_ago_ns, others_wait, tun());
 
-	record(TW_DECISION_CLOCK, moved, clock, task_in(picked), weight, light_ago_ns, others_wait);
+	record(TW_DECISION_CLOCK, moved, clock, task_in(&picked), weight, light_ago_ns, others_wait);
 	if (moved != clock) {
 		vtime_now = moved;
 		if (light_ago_ns)
 			light_at = now;
 	}
-	if (cctx && tw_is_beside_others(picked, others_wait)) {
+	if (cctx && tw_is_beside_others(&picked, others_wait)) {
 		cctx->beside_ns += ran_ns;
 		cctx->weighed_ns += tw_weighed_ns(own_weight, ran_ns);
 	}
+	return 0;
 }
 
 /* The key of a task in a CPU's queue. It goes by a copy: the timer may make keys anew at any moment. */

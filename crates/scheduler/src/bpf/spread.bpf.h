@@ -24,7 +24,11 @@ struct seeker {
 	bool rests;
 };
 
-/* How many CPUs are busy, in each last-level cache and each package, and the best of the idle ones. */
+/*
+ * A look at idle CPUs for a task: how many are busy in each last-level cache and each package, and the best
+ * of the others. It is no variable, as stacks are short (CONTRIBUTING.md), and the verifier would follow the
+ * least rank through the loop, one less each time round.
+ */
 struct tally {
 	u32 llc[TW_DOMAINS];
 	u32 package[TW_DOMAINS];
@@ -32,10 +36,12 @@ struct tally {
 	 * (exchange.bpf.h). */
 	u64 need[TW_DOMAINS];
 	struct tw_llc homes[TW_DOMAINS];
-	/*
-	 * No variables, because the verifier would follow the least rank through the loop, one less each time
-	 * round.
+	struct seeker seeker;
+	/* The CPU at hand. */
+	struct tw_spot spot;
+	/* The rank of the seeker's own CPU, if it runs; the least of the idle ones, and which that is, or -1.
 	 */
+	u32 own_rank;
 	u32 best_rank;
 	s32 best;
 };
@@ -92,42 +98,39 @@ __noinline u32 spot_place(s32 cpu, s32 prev, u32 home, u32 nr_ready, bool rests)
 	return rests && llc != llc_at(prev) ? spill | TW_PLACE_AWAY : spill;
 }
 
-/* A CPU as a task sees it. */
-static struct tw_spot spot_of(s32 cpu, const struct tw_seat *seat, const struct seeker *seeker,
-			      const struct tally *tally)
+/* The rank of a CPU as the seeker sees it. */
+static u32 rank_spot(const struct task_struct *p, s32 cpu, const struct cpumask *idle,
+		     const struct cpumask *online, struct tally *tally)
 {
+	const struct seeker *seeker = &tally->seeker;
+	struct tw_spot *spot = &tally->spot;
 	u32 place = spot_place(cpu, seeker->prev, seeker->home, seeker->nr_ready, seeker->rests);
 
-	return (struct tw_spot){
-		.seat = *seat,
-		.spill = place & (TW_PLACE_AWAY - 1),
-		.away = place / TW_PLACE_AWAY,
-		.nr_busy_llc = tally->llc[llc_at(cpu)],
-		.nr_busy_package = tally->package[package_at(cpu)],
-	};
+	spot->seat = seat_of(p, cpu, seeker->prev, idle, online);
+	spot->spill = place & (TW_PLACE_AWAY - 1);
+	spot->away = place / TW_PLACE_AWAY;
+	spot->nr_busy_llc = tally->llc[llc_at(cpu)];
+	spot->nr_busy_package = tally->package[package_at(cpu)];
+	return tw_spot_rank(spot, mode);
 }
 
-/* Finds the best of the idle CPUs for a task, or -1. */
-static void find_spot(const struct task_struct *p, const struct seeker *seeker, const struct cpumask *idle,
-		      const struct cpumask *online, struct tally *tally)
+/* Finds the best of the idle CPUs. */
+static void find_spot(const struct task_struct *p, const struct cpumask *idle, const struct cpumask *online,
+		      struct tally *tally)
 {
-	s32 prev = seeker->prev;
+	s32 prev = tally->seeker.prev;
 	u32 i, nr = nr_spots();
 
 	tally->best_rank = TW_SEAT_NONE;
 	tally->best = -1;
 	bpf_for(i, 0, nr) {
 		s32 cpu = (prev + i) % nr_cpus;
-		struct tw_seat seat;
-		struct tw_spot spot;
 		u32 rank;
 
 		if (!bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
 		    !bpf_cpumask_test_cpu(cpu, online))
 			continue;
-		seat = seat_of(p, cpu, prev, idle, online);
-		spot = spot_of(cpu, &seat, seeker, tally);
-		rank = tw_spot_rank(&spot, mode);
+		rank = rank_spot(p, cpu, idle, online, tally);
 		if (rank >= tally->best_rank)
 			continue;
 		tally->best = cpu;
@@ -135,87 +138,62 @@ static void find_spot(const struct task_struct *p, const struct seeker *seeker, 
 	}
 }
 
-/* Claims the CPU that was found, and has the task rest if it comes from another cache; or -1. */
-static s32 claim_best(struct task_ctx *tctx, const struct seeker *seeker, const struct tally *tally)
+/* Looks at idle CPUs for a task that wakes up, or `runs`. That one itself is not counted, which would make
+ * all others of its package look busier, or fuller, than its own. */
+static void look_at_spots(const struct task_struct *p, bool runs, struct tally *tally)
 {
-	if (tally->best < 0 || !scx_bpf_test_and_clear_cpu_idle(tally->best))
-		return -1;
-	if (llc_at(tally->best) != llc_at(seeker->prev))
-		tw_note_change(&tctx->rest, scx_bpf_now());
-	return tally->best;
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
+
+	count_busy(tally, tally->seeker.prev, runs, idle, online);
+	tally->own_rank = runs ? rank_spot(p, tally->seeker.prev, idle, online, tally) : TW_SEAT_NONE;
+	find_spot(p, idle, online, tally);
+	scx_bpf_put_cpumask(online);
+	scx_bpf_put_idle_cpumask(idle);
 }
 
-/* An idle CPU as the mode wants it for a task that wakes up, claimed, or -1. */
-static s32 claim_spot(struct task_struct *p, s32 prev)
+/*
+ * Claims the CPU that was found, or -1. A task that comes from another cache rests, and where so few others
+ * of its program are ready that is at home there from then on (`known`).
+ */
+static s32 claim_best(struct task_ctx *tctx, u8 *known, u32 nr_others, const struct tally *tally)
 {
-	u32 zero = 0, nr_others;
+	s32 best = tally->best;
+
+	if (best < 0 || !scx_bpf_test_and_clear_cpu_idle(best))
+		return -1;
+	if (llc_at(best) != llc_at(tally->seeker.prev))
+		tw_note_change(&tctx->rest, scx_bpf_now());
+	if (tw_founds_home(nr_others))
+		*known = llc_at(best) + 1;
+	return best;
+}
+
+/*
+ * An idle CPU as the mode wants it for a task, claimed, or -1: one that wakes up takes the best, one that
+ * `runs` leaves its own only for a better one.
+ */
+static s32 claim_spot(struct task_struct *p, s32 prev, bool runs)
+{
+	u32 zero = 0, nr_ready, nr_others;
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &zero);
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
-	u8 *known = find_home(p, &nr_others);
-	const struct cpumask *idle, *online;
-	struct seeker seeker;
-	s32 best;
+	u8 *known = find_home(p, &nr_ready);
 
 	if (!tally || !tctx || !known || none_is_idle())
 		return -1;
 	/* It is counted already, if its program is. */
-	if (nr_others && is_counted(p))
-		nr_others--;
-	seeker = (struct seeker){
+	nr_others = nr_ready && (runs || is_counted(p)) ? nr_ready - 1 : nr_ready;
+	tally->seeker = (struct seeker){
 		.prev = prev,
 		.home = *known,
-		.nr_ready = nr_others + 1,
+		.nr_ready = runs ? nr_ready : nr_others + 1,
 		.rests = !tw_may_change(&tctx->rest, scx_bpf_now()),
 	};
-	idle = scx_bpf_get_idle_cpumask();
-	online = scx_bpf_get_online_cpumask();
-	count_busy(tally, prev, 0, idle, online);
-	find_spot(p, &seeker, idle, online, tally);
-	scx_bpf_put_cpumask(online);
-	scx_bpf_put_idle_cpumask(idle);
-	best = claim_best(tctx, &seeker, tally);
-	if (best >= 0 && tw_founds_home(nr_others))
-		*known = llc_at(best) + 1;
-	return best;
-}
-
-/* An idle CPU for which a running task leaves its own, claimed, or -1. */
-static s32 find_better_spot(struct task_struct *p, s32 cpu)
-{
-	u32 zero = 0, nr_ready, own_rank;
-	struct tally *tally = bpf_map_lookup_elem(&tallies, &zero);
-	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
-	u8 *known = find_home(p, &nr_ready);
-	const struct cpumask *idle, *online;
-	struct seeker seeker;
-	struct tw_seat seat;
-	struct tw_spot own;
-	s32 best;
-
-	if (!tally || !tctx || !known || none_is_idle())
+	look_at_spots(p, runs, tally);
+	if (runs && !tw_leaves_spot(class_of(p), tally->own_rank, tally->best_rank))
 		return -1;
-	seeker = (struct seeker){
-		.prev = cpu,
-		.home = *known,
-		.nr_ready = nr_ready,
-		.rests = !tw_may_change(&tctx->rest, scx_bpf_now()),
-	};
-	idle = scx_bpf_get_idle_cpumask();
-	online = scx_bpf_get_online_cpumask();
-	/* Not itself, which would make all others of its package look busier, or fuller, than its own. */
-	count_busy(tally, cpu, 1, idle, online);
-	seat = seat_of(p, cpu, cpu, idle, online);
-	own = spot_of(cpu, &seat, &seeker, tally);
-	own_rank = tw_spot_rank(&own, mode);
-	find_spot(p, &seeker, idle, online, tally);
-	scx_bpf_put_cpumask(online);
-	scx_bpf_put_idle_cpumask(idle);
-	if (!tw_leaves_spot(own_rank, tally->best_rank))
-		return -1;
-	best = claim_best(tctx, &seeker, tally);
-	if (best >= 0 && tw_founds_home(nr_ready ? nr_ready - 1 : 0))
-		*known = llc_at(best) + 1;
-	return best;
+	return claim_best(tctx, known, nr_others, tally);
 }
 
 #endif /* TW_SPREAD_BPF_H */

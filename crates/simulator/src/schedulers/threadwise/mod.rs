@@ -346,7 +346,7 @@ impl Threadwise {
     ) -> Option<(CpuIndex, bool)> {
         let better = match class.search(self.nr_faster > 0, self.has_mode(), self.has_smt) {
             Search::Place => return self.find_place(kernel, task, class, cpu, true),
-            Search::Spot => self.find_better_spot(kernel, task, cpu),
+            Search::Spot => self.find_better_spot(kernel, task, class, cpu),
             Search::Seat => self.find_better_seat(kernel, task, class, cpu),
             Search::Nowhere => None,
         };

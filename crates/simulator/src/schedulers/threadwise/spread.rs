@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Idle CPUs by what they share with those that are busy, where a mode was asked for (`spread.bpf.h`).
 
-use threadwise_policy::{IDLE_SCAN, Mode, Spot, founds_home, spill};
+use threadwise_policy::{Class, IDLE_SCAN, Mode, Spot, founds_home, spill};
 
 use super::Threadwise;
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
@@ -133,11 +133,12 @@ impl Threadwise {
         Some(best)
     }
 
-    /// An idle CPU for which a running task leaves its own, claimed.
+    /// An idle CPU for which a running task of this class leaves its own, claimed.
     pub(super) fn find_better_spot(
         &mut self,
         kernel: &mut Kernel,
         task: TaskIndex,
+        class: Class,
         cpu: CpuIndex,
     ) -> Option<CpuIndex> {
         let (program, nr_ready) = self.find_home(kernel, kernel.tasks[task].program);
@@ -151,7 +152,7 @@ impl Threadwise {
         let tally = Tally::of(kernel, cpu, 1);
         let own = self.spot_of(kernel, &seeker, cpu, &tally);
         let (spot, best) = self.find_spot(kernel, &seeker, &tally)?;
-        if !own.is_left_for(&spot, self.mode) || !kernel.claim_idle(best) {
+        if !own.is_left_for(&spot, class, self.mode) || !kernel.claim_idle(best) {
             return None;
         }
         self.note_move(kernel, &seeker, best);
