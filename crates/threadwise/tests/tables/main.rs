@@ -238,7 +238,7 @@ fn gains(result: &Value) -> String {
 /// The same, with fairness under each scheduler where there are several programs.
 fn gains_and_fairness(result: &Value) -> String {
     let fairness = |of: &Value| of["fairness"]["mean"].as_f64().map(|mean| format!("{mean:.3}"));
-    gains_beside(result, " fairness, one after the other |", |run| {
+    gains_beside(result, " fairness of each scheduler, in this order |", |run| {
         let of_all = run["schedulers"].as_array().unwrap().iter();
         let fairness: Option<Vec<String>> = of_all.map(fairness).collect();
         format!(" {} |", fairness.unwrap_or_default().join(", "))
