@@ -2,6 +2,8 @@
 //! How fast each CPU is, where nobody says: measured.
 
 use std::hint::black_box;
+use std::panic::resume_unwind;
+use std::thread::Builder;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -20,23 +22,38 @@ const REPEATS: usize = 5;
 const EQUAL: f64 = 0.06;
 
 /// The capacity of each CPU on which this process may run, [`CAPACITY_ONE`] for the fastest; one after the other, some
-/// milliseconds each. Other load does not matter, as the time counts that the thread itself had.
+/// milliseconds each. Other load on a CPU does not matter, as the time counts that the measuring thread itself had.
 ///
 /// # Errors
-/// If the thread cannot be bound to one of its CPUs.
+/// If no thread can be started, or it cannot be bound to one of its CPUs.
 pub fn capacities() -> Result<Vec<(u16, u32)>> {
+    let times = measured_apart()?;
+    ensure!(!times.is_empty(), "this process may run on no CPU");
+    Ok(from_times(times))
+}
+
+/// How long the same work takes on each CPU, measured in a thread of its own. Who binds itself cannot undo it: of the CPUs
+/// that it may use the kernel shows those alone that are online, and it would stay away from the others for good.
+fn measured_apart() -> Result<Vec<(u16, Duration)>> {
+    let thread = Builder::new().name(String::from("measure")).spawn(measured);
+    let ended = thread.context("cannot start a thread that measures CPUs")?.join();
+    ended.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// The same, measured in this thread, which is bound to the last CPU afterwards.
+fn measured() -> Result<Vec<(u16, Duration)>> {
     let me = Pid::from_raw(0);
     let allowed = sched_getaffinity(me).context("cannot ask for the CPUs of this process")?;
     let mut times = Vec::new();
     for cpu in (0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu) == Ok(true)) {
         let mut only = CpuSet::new();
         only.set(cpu)?;
-        sched_setaffinity(me, &only).with_context(|| format!("cannot run on CPU {cpu} to measure it"))?;
+        sched_setaffinity(me, &only).with_context(|| {
+            format!("cannot run on CPU {cpu} to measure it: if it has just gone offline, start again")
+        })?;
         times.push((u16::try_from(cpu)?, shortest()?));
     }
-    sched_setaffinity(me, &allowed).context("cannot run on all CPUs again")?;
-    ensure!(!times.is_empty(), "this process may run on no CPU");
-    Ok(from_times(times))
+    Ok(times)
 }
 
 fn shortest() -> Result<Duration> {
@@ -82,6 +99,9 @@ fn from_times(mut times: Vec<(u16, Duration)>) -> Vec<(u16, u32)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
     use super::*;
 
     #[test]
@@ -112,5 +132,30 @@ mod tests {
                 .iter()
                 .all(|&(_, capacity)| (1..=CAPACITY_ONE).contains(&capacity))
         );
+    }
+
+    #[test]
+    fn who_has_cpus_measured_is_bound_to_none() {
+        // SAFETY: gettid() has no preconditions and cannot fail.
+        let caller = Pid::from_raw(unsafe { libc::gettid() });
+        let before = sched_getaffinity(caller).expect("it runs");
+        let is_done = AtomicBool::new(false);
+        let stays = || {
+            while !is_done.load(Ordering::Relaxed) {
+                if sched_getaffinity(caller) != Ok(before) {
+                    return false;
+                }
+                thread::sleep(Duration::from_micros(100));
+            }
+            true
+        };
+        let stayed = thread::scope(|scope| {
+            let watch = scope.spawn(stays);
+            let measured = capacities();
+            is_done.store(true, Ordering::Relaxed);
+            measured.expect("affinity can be set");
+            watch.join().expect("it only looks")
+        });
+        assert!(stayed, "its CPUs were others meanwhile");
     }
 }
