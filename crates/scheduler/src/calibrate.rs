@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! How fast each CPU is, where nobody says: measured.
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::panic::resume_unwind;
 use std::thread::Builder;
@@ -10,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
+use threadwise_machine::{CpuId, Machine};
 use threadwise_policy::CAPACITY_ONE;
 
 /// Steps of the loop that is timed, some millions of instructions: 1 ms of a fast CPU.
@@ -22,14 +24,32 @@ const REPEATS: usize = 5;
 const EQUAL: f64 = 0.06;
 
 /// The capacity of each CPU on which this process may run, [`CAPACITY_ONE`] for the fastest; one after the other, some
-/// milliseconds each. Other load on a CPU does not matter, as the time counts that the measuring thread itself had.
+/// milliseconds each. Other load on a CPU does not matter, as the time counts that the measuring thread itself had, nor does
+/// load on one CPU of a core that the machine shows. On a core that it does not show, load makes the others slower.
 ///
 /// # Errors
 /// If no thread can be started, or it cannot be bound to one of its CPUs.
-pub fn capacities() -> Result<Vec<(u16, u32)>> {
-    let times = measured_apart()?;
+pub fn capacities(machine: &Machine) -> Result<Vec<(u16, u32)>> {
+    let mut times = measured_apart()?;
     ensure!(!times.is_empty(), "this process may run on no CPU");
+    share_in_cores(&mut times, machine);
     Ok(from_times(times))
+}
+
+/// Gives all CPUs of a core the shortest time of them. What runs on one of them slows the others down, and is not in their CPU
+/// time; on its own CPU it waits while that is measured.
+fn share_in_cores(times: &mut [(u16, Duration)], machine: &Machine) {
+    let core_of = |cpu: u16| machine.cpu(CpuId(cpu.into())).map(|cpu| cpu.core);
+    let mut shortest = BTreeMap::new();
+    for &(cpu, time) in &*times {
+        let of_core = shortest.entry(core_of(cpu)).or_insert(time);
+        *of_core = time.min(*of_core);
+    }
+    for (cpu, time) in times {
+        if let Some(core) = core_of(*cpu) {
+            *time = shortest[&Some(core)];
+        }
+    }
 }
 
 /// How long the same work takes on each CPU, measured in a thread of its own. Who binds itself cannot undo it: of the CPUs
@@ -123,8 +143,26 @@ mod tests {
     }
 
     #[test]
+    fn what_runs_on_one_cpu_of_a_core_makes_no_other_slower() {
+        let machine = Machine::from_synthetic("core:3 pu:2").expect("a machine");
+        // CPU 1 is busy, so CPU 0 is slower; so is CPU 5, and the machine does not show CPUs 6 and 7.
+        let took = [1610, 1000, 2000, 2010, 2020, 3200, 1600, 1000];
+        let mut times: Vec<(u16, Duration)> = (0..).zip(took.map(Duration::from_micros)).collect();
+        share_in_cores(&mut times, &machine);
+        let capacities: Vec<u32> = from_times(times)
+            .into_iter()
+            .map(|(_, capacity)| capacity)
+            .collect();
+        assert_eq!(capacities, [1024, 1024, 512, 512, 512, 512, 640, 1024]);
+    }
+
+    fn this_machine() -> Machine {
+        Machine::load("host").expect("the kernel shows it")
+    }
+
+    #[test]
     fn this_machine_can_be_measured() {
-        let capacities = capacities().expect("affinity can be set");
+        let capacities = capacities(&this_machine()).expect("affinity can be set");
         assert!(!capacities.is_empty());
         assert!(capacities.iter().any(|&(_, capacity)| capacity == CAPACITY_ONE));
         assert!(
@@ -151,7 +189,7 @@ mod tests {
         };
         let stayed = thread::scope(|scope| {
             let watch = scope.spawn(stays);
-            let measured = capacities();
+            let measured = capacities(&this_machine());
             is_done.store(true, Ordering::Relaxed);
             measured.expect("affinity can be set");
             watch.join().expect("it only looks")

@@ -263,7 +263,7 @@ fn speeds(options: &Options, machine: &Machine) -> Result<Speeds> {
     if !options.calibrate {
         return Ok(Speeds::of(machine));
     }
-    let capacities = calibrate::capacities()?;
+    let capacities = calibrate::capacities(machine)?;
     let shown: Vec<String> = capacities
         .iter()
         .map(|(cpu, capacity)| format!("{cpu}: {capacity}"))
