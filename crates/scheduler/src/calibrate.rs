@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! How fast each CPU is, where nobody says: measured.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
 use std::panic::resume_unwind;
 use std::thread::Builder;
@@ -11,8 +11,9 @@ use anyhow::{Context, Result, ensure};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
-use threadwise_machine::{CpuId, Machine};
+use threadwise_machine::{CpuId, Machine, cpulist};
 use threadwise_policy::CAPACITY_ONE;
+use tracing::warn;
 
 /// Steps of the loop that is timed, some millions of instructions: 1 ms of a fast CPU.
 const STEPS: u64 = 1_000_000;
@@ -23,8 +24,8 @@ const REPEATS: usize = 5;
 /// CPUs whose speeds differ by less count as equal: two measurements of one CPU are not the same either.
 const EQUAL: f64 = 0.06;
 
-/// The capacity of each CPU on which this process may run, [`CAPACITY_ONE`] for the fastest; one after the other, some
-/// milliseconds each. Other load on a CPU does not matter, as the time counts that the measuring thread itself had, nor does
+/// The capacity of each CPU, [`CAPACITY_ONE`] for the fastest; one after the other, some milliseconds each. CPUs on which this
+/// process may not run are not measured, and count as their core, or else as the slowest of the others. Other load on a CPU does not matter, as the time counts that the measuring thread itself had, nor does
 /// load on one CPU of a core that the machine shows. On a core that it does not show, load makes the others slower.
 ///
 /// # Errors
@@ -32,8 +33,49 @@ const EQUAL: f64 = 0.06;
 pub fn capacities(machine: &Machine) -> Result<Vec<(u16, u32)>> {
     let mut times = measured_apart()?;
     ensure!(!times.is_empty(), "this process may run on no CPU");
+    add_unmeasured(&mut times, machine);
     share_in_cores(&mut times, machine);
+    let unknown = take_for_slowest(&mut times);
+    if !unknown.is_empty() {
+        warn!(
+            "this process may not run on CPUs {}, which are not measured and count as the slowest: start it where it may run on all \
+             (taskset, cpuset)",
+            cpulist::format(&unknown)
+        );
+    }
     Ok(from_times(times))
+}
+
+/// How long work takes on a CPU of which nobody knows.
+const UNKNOWN: Duration = Duration::MAX;
+
+/// Adds those CPUs of the machine that were not measured.
+fn add_unmeasured(times: &mut Vec<(u16, Duration)>, machine: &Machine) {
+    let measured: BTreeSet<u16> = times.iter().map(|&(cpu, _)| cpu).collect();
+    let all = machine
+        .cpus()
+        .iter()
+        .filter_map(|cpu| u16::try_from(cpu.id.0).ok());
+    times.extend(
+        all.filter(|cpu| !measured.contains(cpu))
+            .map(|cpu| (cpu, UNKNOWN)),
+    );
+}
+
+/// Has CPUs of which nobody knows take as long as the slowest of the others, and says which they are: who took them for fast
+/// would send tasks there, which would find nothing better.
+fn take_for_slowest(times: &mut [(u16, Duration)]) -> Vec<CpuId> {
+    let known = times
+        .iter()
+        .map(|&(_, time)| time)
+        .filter(|&time| time != UNKNOWN);
+    let slowest = known.max().unwrap_or(UNKNOWN);
+    let mut unknown = Vec::new();
+    for (cpu, time) in times.iter_mut().filter(|(_, time)| *time == UNKNOWN) {
+        unknown.push(CpuId((*cpu).into()));
+        *time = slowest;
+    }
+    unknown
 }
 
 /// Gives all CPUs of a core the shortest time of them. What runs on one of them slows the others down, and is not in their CPU
@@ -154,6 +196,25 @@ mod tests {
             .map(|(_, capacity)| capacity)
             .collect();
         assert_eq!(capacities, [1024, 1024, 512, 512, 512, 512, 640, 1024]);
+    }
+
+    #[test]
+    fn cpus_that_are_not_measured_are_taken_for_slow_unless_their_core_is_known() {
+        let machine = Machine::from_synthetic("core:4 pu:2").expect("a machine");
+        let mut times = vec![
+            (0, Duration::from_millis(1)),
+            (2, Duration::from_millis(2)),
+            (3, Duration::from_millis(2)),
+        ];
+        add_unmeasured(&mut times, &machine);
+        share_in_cores(&mut times, &machine);
+        let unknown = take_for_slowest(&mut times);
+        assert_eq!(cpulist::format(&unknown), "4-7");
+        let capacities: Vec<u32> = from_times(times)
+            .into_iter()
+            .map(|(_, capacity)| capacity)
+            .collect();
+        assert_eq!(capacities, [1024, 1024, 512, 512, 512, 512, 512, 512]);
     }
 
     fn this_machine() -> Machine {
