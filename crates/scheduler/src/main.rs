@@ -14,6 +14,7 @@ mod configure;
 mod cores;
 mod mode;
 mod newcomers;
+mod online;
 mod options;
 mod pairing;
 mod programs;

@@ -3,10 +3,11 @@
 //! while it is online, and the BPF program was told that before it was loaded: so it has to be loaded anew.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::time::{Duration, Instant};
 
 use threadwise_machine::Machine;
+
+use crate::online::is_online;
 
 /// For how long no CPU must have come before the scheduler is loaded anew: most come in groups, and some go again.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -33,7 +34,8 @@ impl Newcomers {
     /// Whether a CPU that is not known came online, is so still, and none came for a while until `now`; `came` says by CPU who did
     /// since this was asked last.
     pub fn have_settled(&mut self, came: &[bool], now: Instant) -> bool {
-        self.have_settled_of(came, now, is_online)
+        // One that cannot go does not come.
+        self.have_settled_of(came, now, |cpu| is_online(cpu) == Some(true))
     }
 
     fn have_settled_of(&mut self, came: &[bool], now: Instant, is_online: fn(usize) -> bool) -> bool {
@@ -49,12 +51,6 @@ impl Newcomers {
         self.came.retain(|&cpu| is_online(cpu));
         !self.came.is_empty()
     }
-}
-
-/// What the kernel says; a CPU that cannot go has no such file, and does not come.
-fn is_online(cpu: usize) -> bool {
-    let state = fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/online"));
-    state.is_ok_and(|state| state.trim() == "1")
 }
 
 #[cfg(test)]

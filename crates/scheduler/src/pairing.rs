@@ -17,6 +17,7 @@ use tracing::info;
 use crate::bpf_intf::{
     tw_pairing_by_TW_PAIRING_COUNTERS, tw_pairing_by_TW_PAIRING_OFF, tw_pairing_by_TW_PAIRING_RESIDENT,
 };
+use crate::online::is_online;
 
 /// A page fault brings so many lines.
 const LINES_PER_PAGE: u32 = 4096 / 64;
@@ -133,14 +134,13 @@ impl Pairing {
 }
 
 impl Counting {
-    /// Opens the counters of all CPUs, which count as long as this lives.
+    /// Opens the counters of all CPUs that are online, which count as long as this lives. The others' are opened once these
+    /// have come ([`Self::count_on`]).
     pub fn open(events: Events, machine: &Machine) -> Result<Self> {
-        let of: Result<_> = machine
-            .cpus()
-            .iter()
-            .map(|cpu| Counters::open(events, cpu.id.0))
-            .collect();
-        Ok(Self { of: of?, events })
+        let cpus = machine.cpus().iter().map(|cpu| cpu.id.0);
+        let is_offline = |cpu| is_online(cpu as usize) == Some(false);
+        let of = open_online(cpus, |cpu| Counters::open(events, cpu), is_offline)?;
+        Ok(Self { of, events })
     }
 
     /// What is counted.
@@ -161,15 +161,29 @@ impl Counting {
         Ok(())
     }
 
-    /// The same again for a CPU that was offline, whose counters ended with it (`perf_event_exit_cpu()`).
-    pub fn reinstall(&mut self, cpu: u32, instructions: &impl MapCore, misses: &impl MapCore) -> Result<()> {
+    /// The same for a CPU that came: it has no counters yet, or they ended when it went (`perf_event_exit_cpu()`).
+    pub fn count_on(&mut self, cpu: u32, instructions: &impl MapCore, misses: &impl MapCore) -> Result<()> {
         let anew = Counters::open(self.events, cpu)?;
         anew.hand_over(instructions, misses)?;
         self.of.retain(|of| of.cpu != cpu);
         self.of.push(anew);
-        info!("CPU {cpu} is back, and counted on");
+        info!("CPU {cpu} came, and is counted on");
         Ok(())
     }
+}
+
+/// What `open` opens on each CPU, without those of which it fails because they are offline: a machine file names these too, and
+/// others go meanwhile.
+fn open_online<T>(
+    cpus: impl Iterator<Item = u32>,
+    open: impl Fn(u32) -> Result<T>,
+    is_offline: impl Fn(u32) -> bool,
+) -> Result<Vec<T>> {
+    let opened = cpus.filter_map(|cpu| match open(cpu) {
+        Err(_) if is_offline(cpu) => None,
+        opened => Some(opened),
+    });
+    opened.collect()
 }
 
 impl Counters {
@@ -233,6 +247,20 @@ fn open(kind: u32, event: u64, cpu: u32) -> Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpus_that_are_offline_are_left_out_and_other_failures_are_not() {
+        let open = |cpu| match cpu {
+            1 | 3 => bail!("no such device: {cpu}"),
+            _ => Ok(cpu),
+        };
+        let opened = |offline: &[u32]| open_online(0..4, open, |cpu| offline.contains(&cpu));
+        assert_eq!(opened(&[1, 3]).expect("the others are there"), [0, 2]);
+        let error = opened(&[1]).expect_err("CPU 3 is online");
+        assert_eq!(error.to_string(), "no such device: 3");
+        // It went after that, which the kernel tells.
+        assert_eq!(opened(&[0, 1, 3]).expect("the others are there"), [0, 2]);
+    }
 
     #[test]
     fn caches_of_unknown_size_are_said() {

@@ -221,7 +221,7 @@ impl<'a> Scheduler<'a> {
         Ok(bss.came_online.iter_mut().map(take).collect())
     }
 
-    /// Opens the counters of CPUs that came back. One that is gone again will say so again.
+    /// Opens the counters of CPUs that came, for the first time or again. One that is gone again will say so again.
     fn count_on(&mut self, came: &[bool]) {
         let Some(counting) = &mut self.counting else {
             return;
@@ -231,8 +231,8 @@ impl<'a> Scheduler<'a> {
             &self.skel.maps.miss_counters,
         );
         for (cpu, _) in (0..).zip(came).filter(|&(_, &came)| came) {
-            if let Err(error) = counting.reinstall(cpu, maps.0, maps.1) {
-                info!("CPU {cpu} is not counted any more: {error:#}");
+            if let Err(error) = counting.count_on(cpu, maps.0, maps.1) {
+                info!("CPU {cpu} is not counted on: {error:#}");
             }
         }
     }
