@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use clap::Parser;
 use crossbeam_channel::Receiver;
 use scx_utils::build_id;
@@ -37,10 +37,12 @@ use scx_utils::build_id;
 use options::Options;
 use scheduler::{Ended, Scheduler};
 
-/// So many restarts in a row, each after less than this, are no progress. That the kernel asks for one is noticed at the
-/// loader's next look.
+/// So many restarts in a row, each of which failed or was asked for after less than this, are no progress. That the kernel asks
+/// for one is noticed at the loader's next look.
 const HASTY_RESTARTS: u32 = 5;
 const HASTY: Duration = Duration::from_secs(2);
+const GIVEN_UP: &str = "given up after five restarts in a row that failed, or that the kernel asked for within 2 s each: start \
+                        again once CPUs stay as they are";
 
 /// The command's name, as it appears in messages.
 const NAME: &str = "scx_threadwise";
@@ -100,38 +102,106 @@ fn schedule(options: &Options, shutdown: &AtomicBool, signals: &Receiver<()>) ->
     if let Some(path) = &options.record {
         record::begin(path)?;
     }
-    let mut hasty = 0;
+    let mut attempts = Attempts::default();
     loop {
-        let attached = Instant::now();
+        let begun = Instant::now();
         let mut object = MaybeUninit::uninit();
-        let mut scheduler = Scheduler::attach(options, &mut object)?;
+        let mut scheduler = match Scheduler::attach(options, &mut object) {
+            Ok(scheduler) => scheduler,
+            Err(error) => {
+                attempts.failed(error)?;
+                continue;
+            }
+        };
         tracing::info!("{NAME} schedules this machine; press Ctrl-C to hand it back");
         match scheduler.serve(shutdown, signals)? {
-            Ended::Newcomers => continue,
             Ended::Detached(exit) if !exit.should_restart() => return Ok(()),
-            Ended::Detached(_) => {}
+            Ended::Newcomers | Ended::Detached(_) => attempts.lasted(begun.elapsed())?,
         }
-        hasty = hasty_restarts(hasty, attached.elapsed());
-        ensure!(
-            hasty < HASTY_RESTARTS,
-            "the kernel asked for {hasty} restarts within {HASTY:?} each: given up"
-        );
     }
 }
 
-/// How many restarts in a row were asked for in haste, one more having been asked for after so long.
-fn hasty_restarts(before: u32, lasted: Duration) -> u32 {
-    if lasted < HASTY { before + 1 } else { 0 }
+/// How the scheduler fared until now.
+#[derive(Debug, Default)]
+struct Attempts {
+    /// Whether it was attached at all.
+    was_attached: bool,
+    /// How many restarts in a row were asked for in haste, or failed.
+    hasty: u32,
+}
+
+impl Attempts {
+    /// A restart was asked for after so long.
+    ///
+    /// # Errors
+    /// If too many were, each in haste.
+    fn lasted(&mut self, lasted: Duration) -> Result<()> {
+        self.was_attached = true;
+        self.hasty = if lasted < HASTY { self.hasty + 1 } else { 0 };
+        ensure!(!self.are_too_many(), GIVEN_UP);
+        Ok(())
+    }
+
+    /// It could not be attached. What fails at first does so again, but who starts anew because CPUs come may find that others go
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// That error, if the scheduler was never attached, or if this was the last of too many restarts.
+    fn failed(&mut self, error: Error) -> Result<()> {
+        if !self.was_attached {
+            return Err(error);
+        }
+        self.hasty += 1;
+        if self.are_too_many() {
+            return Err(error.context(GIVEN_UP));
+        }
+        tracing::warn!("cannot start anew, trying again: {error:#}");
+        Ok(())
+    }
+
+    fn are_too_many(&self) -> bool {
+        self.hasty >= HASTY_RESTARTS
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use anyhow::anyhow;
+
     use super::*;
 
     #[test]
     fn restarts_that_are_noticed_at_the_next_look_are_hasty() {
-        assert_eq!(hasty_restarts(2, scheduler::LOOK_INTERVAL), 3);
-        assert_eq!(hasty_restarts(2, Duration::from_millis(20)), 3);
-        assert_eq!(hasty_restarts(2, 3 * scheduler::LOOK_INTERVAL), 0);
+        let hasty_after = |lasted| {
+            let mut attempts = Attempts {
+                was_attached: true,
+                hasty: 2,
+            };
+            attempts.lasted(lasted).expect("not too many");
+            attempts.hasty
+        };
+        assert_eq!(hasty_after(scheduler::LOOK_INTERVAL), 3);
+        assert_eq!(hasty_after(Duration::from_millis(20)), 3);
+        assert_eq!(hasty_after(3 * scheduler::LOOK_INTERVAL), 0);
+    }
+
+    #[test]
+    fn a_restart_that_fails_is_tried_again_but_not_for_ever_and_no_first_start_is() {
+        let fails = |attempts: &mut Attempts| attempts.failed(anyhow!("CPU 3 is gone"));
+        let first = fails(&mut Attempts::default()).expect_err("it never was attached");
+        assert_eq!(first.to_string(), "CPU 3 is gone");
+
+        let mut attempts = Attempts::default();
+        for _ in 0..2 {
+            attempts.lasted(2 * HASTY).expect("it went well");
+            for _ in 1..HASTY_RESTARTS {
+                fails(&mut attempts).expect("it may try again");
+            }
+        }
+        let last = format!("{:#}", fails(&mut attempts).expect_err("that was the last"));
+        assert!(
+            last.starts_with("given up after five restarts") && last.ends_with(": CPU 3 is gone"),
+            "{last}"
+        );
     }
 }
