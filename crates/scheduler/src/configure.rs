@@ -101,6 +101,7 @@ fn number_of(fault: Option<Fault>) -> bpf_intf::tw_fault {
         Some(Fault::Starve) => bpf_intf::tw_fault_TW_FAULT_STARVE,
         Some(Fault::Weightless) => bpf_intf::tw_fault_TW_FAULT_WEIGHTLESS,
         Some(Fault::Demote) => bpf_intf::tw_fault_TW_FAULT_DEMOTE,
+        Some(Fault::Unlinked) => bpf_intf::tw_fault_TW_FAULT_UNLINKED,
         Some(Fault::Hoard) => bpf_intf::tw_fault_TW_FAULT_HOARD,
     }
 }

@@ -145,6 +145,8 @@ pub enum Fault {
     Patient,
     /// No CPU asks another for its task: a fast one with nothing to do, or for an exchange
     Aloof,
+    /// Looks at CPUs leave out those that came online, and take in those that went
+    Unlinked,
     /// None of the hooks of wake-ups and switches is there, and tasks wait in the kernel's own queue for all CPUs: what is left is
     /// the least that a scheduler of this kind costs
     Hookless,

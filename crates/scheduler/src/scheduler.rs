@@ -21,6 +21,7 @@ use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::configure::{configure, rodata};
 use crate::mode::{Follower, Mode};
 use crate::newcomers::Newcomers;
+use crate::online;
 use crate::options::Options;
 use crate::pairing::Counting;
 use crate::programs::{self, Programs};
@@ -180,6 +181,7 @@ impl<'a> Scheduler<'a> {
                 .as_mut()
                 .is_some_and(|newcomers| newcomers.have_settled(&came, Instant::now()));
         }
+        let ring = self.check_ring();
         let goes_on = grown && !shutdown.load(Ordering::Relaxed) && !uei_exited!(&self.skel, uei);
         drop(self.link.take());
         if let Some(recording) = &self.recording {
@@ -187,6 +189,7 @@ impl<'a> Scheduler<'a> {
         }
         // Why it ended matters more than what it left.
         let exit = uei_report!(&self.skel, uei)?;
+        ring?;
         self.check_counts()?;
         self.check_programs()?;
         if goes_on {
@@ -235,6 +238,12 @@ impl<'a> Scheduler<'a> {
                 info!("CPU {cpu} is not counted on: {error:#}");
             }
         }
+    }
+
+    /// As long as it is attached, it walks over the CPUs that are online.
+    fn check_ring(&self) -> Result<()> {
+        let bss = self.skel.maps.bss_data.as_ref().context(NO_BSS)?;
+        online::check_ring(|| Ok((bss.next_online.to_vec(), bss.nr_online)))
     }
 
     /// After the last task has left, every thread group must count zero ready threads, and none is parallel.

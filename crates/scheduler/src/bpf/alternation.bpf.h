@@ -21,8 +21,8 @@ struct alternating {
 	u64 resident[TW_ALTERNATION_PROGRAMS];
 	/* Those of whom it is not the turn, and the others 0. */
 	u32 held[TW_ALTERNATION_PROGRAMS];
-	/* The timer's, as is adding programs: at which CPU its next look begins, and the policy's. */
-	u32 cursor;
+	/* The timer's, as is adding programs: behind which CPU its next look begins, and the policy's. */
+	s32 last_cpu;
 	struct tw_alternation state;
 	struct tw_alternation_look look;
 };
@@ -167,11 +167,13 @@ __noinline int consider_running(s32 cpu)
  */
 static void consider_some(void)
 {
-	u32 i, from = alternating.cursor, nr = nr_spots();
+	s32 at = next_cpu(alternating.last_cpu);
+	u32 i, nr = nr_spots();
 
-	bpf_for(i, 0, nr)
-		consider_running((from + i) % nr_cpus);
-	alternating.cursor = (from + nr) % nr_cpus;
+	bpf_for(i, 0, nr) {
+		alternating.last_cpu = walk_online(&at);
+		consider_running(alternating.last_cpu);
+	}
 }
 
 /* A task waits for its program's turn. */

@@ -70,15 +70,18 @@ static void sum_up(struct tally *tally)
 	const struct cpumask *online = scx_bpf_get_online_cpumask();
 	u32 i, nr = nr_spots();
 	struct candidate found;
+	s32 at = next_cpu(0);
 
 	__builtin_memset(tally->need, 0, sizeof(tally->need));
 	__builtin_memset(tally->homes, 0, sizeof(tally->homes));
 	bpf_for(i, 0, nr) {
-		if (bpf_cpumask_test_cpu(i, online))
-			tally->homes[llc_at(i)].nr_cpus++;
-		if (!look_at_candidate(i, i, &found))
+		s32 cpu = walk_online(&at);
+
+		if (bpf_cpumask_test_cpu(cpu, online))
+			tally->homes[llc_at(cpu)].nr_cpus++;
+		if (!look_at_candidate(cpu, cpu, &found))
 			continue;
-		tally->need[llc_at(i)] += found.need;
+		tally->need[llc_at(cpu)] += found.need;
 		if (tw_counts_at_home(&found.stay, found.is_bound))
 			tally->homes[(found.stay.home - 1) & (TW_DOMAINS - 1)].nr_at_home++;
 	}
@@ -111,11 +114,11 @@ static s32 find_partner(const struct task_struct *p, s32 cpu, const struct candi
 			const struct tally *tally)
 {
 	u32 i, nr = nr_spots();
+	s32 best = -1, at = cpu;
 	u64 most = 0;
-	s32 best = -1;
 
 	bpf_for(i, 0, nr) {
-		s32 other = (cpu + i) % nr_cpus;
+		s32 other = walk_online(&at);
 		struct candidate found;
 		u64 gain;
 
@@ -147,7 +150,8 @@ static void exchange(struct cpu_ctx *cctx, s32 cpu, struct task_struct *p, u64 n
 	u8 *home;
 
 	if (fault == TW_FAULT_ALOOF ||
-	    !tw_looks_for_exchange(nr_cpus, tasks_wait, now - cctx->exchange_looked_at, since_ns(last, now)))
+	    !tw_looks_for_exchange(nr_online, tasks_wait, now - cctx->exchange_looked_at,
+				   since_ns(last, now)))
 		return;
 	cctx->exchange_looked_at = now;
 	tally = bpf_map_lookup_elem(&tallies, &zero);

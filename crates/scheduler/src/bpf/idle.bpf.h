@@ -30,10 +30,11 @@ static bool none_is_idle(void)
 /* Claims one of these idle CPUs for a task, behind the same last-level cache as `cpu`, or -1. */
 static s32 claim_among(const struct task_struct *p, s32 cpu, const struct cpumask *idle)
 {
+	s32 at = cpu;
 	u32 i;
 
-	bpf_for(i, 0, nr_cpus) {
-		s32 near = (cpu + i) % nr_cpus;
+	bpf_for(i, 0, nr_online) {
+		s32 near = walk_online(&at);
 
 		if (!is_across(cpu, near) && bpf_cpumask_test_cpu(near, idle) &&
 		    bpf_cpumask_test_cpu(near, p->cpus_ptr) && scx_bpf_test_and_clear_cpu_idle(near))

@@ -123,6 +123,8 @@ enum tw_fault {
 	TW_FAULT_PATIENT,
 	/* No CPU that has nothing to do asks for what runs on a slower one, and none for an exchange. */
 	TW_FAULT_ALOOF,
+	/* Walks over CPUs do not follow those that come and go. */
+	TW_FAULT_UNLINKED,
 };
 
 /* The functions of policy/ whose decisions are recorded, and what stands in tw_decision.in for each. */

@@ -646,7 +646,8 @@ void BPF_STRUCT_OPS(threadwise_disable, struct task_struct *p)
 {
 	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
 
-	if (tctx && p->on_rq)
+	/* One that select_cpu() was asked for may not be queued yet. */
+	if (tctx && (p->on_rq || p->__state == TASK_WAKING))
 		uncount_ready(p, tctx);
 }
 
@@ -698,15 +699,15 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(threadwise_init)
 			return err;
 		}
 	}
+	link_online(-1, false);
 	err = init_rotation();
 	return err ?: init_alternation();
 }
 
 /*
- * Nothing depends on which CPUs are online: a task that waits in the queue of a CPU that goes is taken
- * by the others, and the kernel moves those that could run there only. Without these two hooks the
- * kernel would throw the scheduler out at each change. Of what a CPU shares that was offline when this was
- * loaded nothing is known, and the loader starts anew once it has come (newcomers.rs).
+ * Of what a CPU shares that was offline when this was loaded nothing is known, and the loader starts anew
+ * once it has come (newcomers.rs). Without these two hooks the kernel would throw the scheduler out at each
+ * change.
  */
 void BPF_STRUCT_OPS(threadwise_cpu_online, s32 cpu)
 {
@@ -714,10 +715,25 @@ void BPF_STRUCT_OPS(threadwise_cpu_online, s32 cpu)
 	if ((u32)cpu >= nr_cpus)
 		scx_bpf_error("CPU %d was not there when the scheduler was loaded: start it again", cpu);
 	came_online[cpu & (TW_MAX_CPUS - 1)] = true;
+	link_online(cpu, true);
 }
 
+/*
+ * A task that waits in the queue of a CPU that goes is taken by the others. Those that may run only there are
+ * put where the CPU itself takes them last of all and sends them on; newer kernels have done so by now.
+ */
 void BPF_STRUCT_OPS(threadwise_cpu_offline, s32 cpu)
 {
+	struct task_struct *p;
+
+	link_online(cpu, false);
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		if (p->nr_cpus_allowed == 1)
+			scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
+	}
+	bpf_rcu_read_unlock();
+	unmark_if_empty(cpu);
 }
 
 void BPF_STRUCT_OPS(threadwise_exit, struct scx_exit_info *ei)

@@ -73,13 +73,14 @@ static u32 victim_at(s32 cpu, struct task_struct *p, const struct tw_task *task,
 /* When the first CPU is to be had again, as they were last looked at, by whomever. */
 static u64 first_to_go(void)
 {
-	u64 first = cpu_ctxs[0].stays_until;
-	s32 cpu;
+	s32 at = next_cpu(0);
+	u64 first = 0;
+	u32 i;
 
-	bpf_for(cpu, 1, nr_cpus) {
-		struct cpu_ctx *cctx = cpu_ctx_of(cpu);
+	bpf_for(i, 0, nr_online) {
+		struct cpu_ctx *cctx = cpu_ctx_of(walk_online(&at));
 
-		if (cctx && (s64)(cctx->stays_until - first) < 0)
+		if (cctx && (!i || (s64)(cctx->stays_until - first) < 0))
 			first = cctx->stays_until;
 	}
 	return first;
@@ -91,8 +92,9 @@ static u64 first_to_go(void)
  */
 static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool wakes, s32 prev_cpu, u64 now)
 {
-	u32 i, victim, nr = tw_victim_scan(task->class, p->nr_cpus_allowed > 1 && may_move(p) ? nr_cpus : 1);
-	s32 bound;
+	u32 i, victim,
+		nr = tw_victim_scan(task->class, p->nr_cpus_allowed > 1 && may_move(p) ? nr_online : 1);
+	s32 bound, at = next_cpu(prev_cpu);
 
 	if (tw_passed_over(task->class, all_stay_until, nr_parallel, now))
 		return -1;
@@ -102,7 +104,7 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool w
 	if (victim == TW_VICTIM || nr == 1)
 		return victim ? prev_cpu : -1;
 	bpf_for(i, 1, nr) {
-		s32 cpu = (prev_cpu + i) % nr_cpus;
+		s32 cpu = walk_online(&at);
 
 		victim = victim_at(cpu, p, task, wakes, now);
 		if (victim == TW_VICTIM)
@@ -110,7 +112,7 @@ static s32 find_victim(struct task_struct *p, const struct tw_task *task, bool w
 		if (victim && bound < 0)
 			bound = cpu;
 	}
-	if (bound < 0 && nr == nr_cpus)
+	if (bound < 0 && nr == nr_online)
 		all_stay_until = first_to_go();
 	return bound;
 }

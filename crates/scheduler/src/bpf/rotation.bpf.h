@@ -32,9 +32,9 @@ static struct {
 	/* When it began to look, by the scheduler's clock and by CLOCK_MONOTONIC. */
 	u64 now;
 	u64 began;
-	/* Where it goes on with queues and with CPUs. */
+	/* Where it goes on with queues, and behind which CPU with those. */
 	u32 queue_cursor;
-	u32 cpu_cursor;
+	s32 last_cpu;
 	struct tw_look look;
 	/* The task at which it looks, and whether that may run only on its queue's CPU. */
 	struct tw_task task;
@@ -114,16 +114,20 @@ static void kick_due(s32 cpu, bool sends)
 static void rotate_for_first(void)
 {
 	struct task_struct *first = __COMPAT_scx_bpf_dsq_peek(rotation_state.queue);
-	u32 i, from = rotation_state.cpu_cursor, nr = nr_cpus < TW_ROTATION_CPUS ? nr_cpus : TW_ROTATION_CPUS;
-	u32 same = 0, earlier = 0;
+	u32 i, nr = online_at_most(TW_ROTATION_CPUS), same = 0, earlier = 0;
+	s32 from = next_cpu(rotation_state.last_cpu), at = from;
 
 	if (!first)
 		return;
 	rotation_state.task = rotation_state.first;
 	rotation_state.bound = false;
-	rotation_state.cpu_cursor = (from + (nr < nr_cpus ? nr : 1)) % nr_cpus;
+	rotation_state.last_cpu = from;
 	bpf_for(i, 0, nr) {
-		s32 cpu = (from + i) % nr_cpus, due;
+		s32 cpu = walk_online(&at), due;
+
+		/* With more than that it goes on behind them the next time. */
+		if (nr < nr_online)
+			rotation_state.last_cpu = cpu;
 
 		if (!bpf_cpumask_test_cpu(cpu, first->cpus_ptr))
 			continue;
@@ -135,9 +139,12 @@ static void rotate_for_first(void)
 		else if (due)
 			earlier |= 1U << (i & 31);
 	}
+	at = from;
 	bpf_for(i, 0, nr) {
+		s32 cpu = walk_online(&at);
+
 		if ((same | earlier) & (1U << (i & 31)))
-			kick_due((from + i) % nr_cpus, same & (1U << (i & 31)));
+			kick_due(cpu, same & (1U << (i & 31)));
 	}
 }
 
@@ -488,13 +495,15 @@ __noinline bool goes_over(s32 cpu)
  */
 static bool go_over(void)
 {
-	u32 handovers = nr_handovers;
-	s32 cpu;
+	s32 at = next_cpu(0);
+	u32 i, handovers = nr_handovers;
 
 	if (rotation_state.handovers == handovers)
 		return false;
 	rotation_state.handovers = handovers;
-	bpf_for(cpu, 0, nr_cpus) {
+	bpf_for(i, 0, nr_online) {
+		s32 cpu = walk_online(&at);
+
 		if (goes_over(cpu))
 			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
@@ -549,8 +558,8 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 		rotate_for_first();
 		bpf_rcu_read_unlock();
 	}
-	in_ns = tw_look_again(&rotation_state.look, shortest_step(), went_over, nr_cpus);
-	if (!in_ns || tw_look_saw_nobody(&rotation_state.look, nr_cpus))
+	in_ns = tw_look_again(&rotation_state.look, shortest_step(), went_over, nr_online);
+	if (!in_ns || tw_look_saw_nobody(&rotation_state.look, nr_online))
 		say_who_waits();
 	if (!in_ns)
 		return 0;

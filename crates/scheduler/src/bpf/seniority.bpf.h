@@ -13,7 +13,7 @@ static bool counts_loss(const struct task_struct *p)
 /* What its program loses while a task waits for so long. */
 static u32 loss_of(const struct task_struct *p, const struct tw_group *group, u32 weight, u64 waited_ns)
 {
-	return tw_loss(waited_ns, weight, tw_read(&group->nr_ready), p->signal->nr_threads, nr_cpus);
+	return tw_loss(waited_ns, weight, tw_read(&group->nr_ready), p->signal->nr_threads, nr_online);
 }
 
 /* Another program becomes the senior one in place of this, if that still is. */

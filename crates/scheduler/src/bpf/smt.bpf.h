@@ -103,11 +103,11 @@ static u32 rank_of(const struct task_struct *p, s32 cpu, s32 prev, const struct 
 static s32 best_seat(const struct task_struct *p, s32 prev, const struct cpumask *idle, u32 limit)
 {
 	const struct cpumask *online = scx_bpf_get_online_cpumask();
-	u32 i, nr = nr_cpus < TW_IDLE_SCAN ? nr_cpus : TW_IDLE_SCAN, best_rank = limit;
-	s32 best = -1;
+	u32 i, nr = online_at_most(TW_IDLE_SCAN), best_rank = limit;
+	s32 best = -1, at = prev;
 
 	bpf_for(i, 0, nr) {
-		s32 cpu = (prev + i) % nr_cpus;
+		s32 cpu = walk_online(&at);
 		u32 rank = rank_of(p, cpu, prev, idle, online);
 
 		if (rank >= best_rank)

@@ -178,20 +178,23 @@ __noinline int look_for_call(s32 cpu, s32 fast, u32 than, const struct tw_task *
  */
 __noinline int call_from_slower(s32 fast, u32 than, const struct tw_task *running __arg_nonnull)
 {
-	u32 i, start, most = than ? TW_CALL_SCAN : TW_PLACE_SCAN;
+	u32 i, most = than ? TW_CALL_SCAN : TW_PLACE_SCAN;
 	struct cpu_ctx *cctx = cpu_ctx_of(fast);
 	struct call call = { .from = -1 };
+	s32 at;
 
 	if (!cctx)
 		return 0;
-	start = cctx->call_cursor;
-	bpf_for(i, 0, nr_cpus) {
+	at = next_cpu(cctx->called_last ? (s32)cctx->called_last - 1 : fast);
+	bpf_for(i, 0, nr_online) {
+		s32 cpu = walk_online(&at);
+
+		look_for_call(cpu, fast, than, running, &call);
 		/* The others are for the next look. */
 		if (call.nr_seen == most) {
-			cctx->call_cursor = (start + i) % nr_cpus;
+			cctx->called_last = cpu + 1;
 			break;
 		}
-		look_for_call((fast + start + i) % nr_cpus, fast, than, running, &call);
 	}
 	cctx = cpu_ctx_of(call.from);
 	if (call.from < 0 || !cctx)

@@ -60,21 +60,22 @@ static u32 package_at(s32 cpu)
 
 static u32 nr_spots(void)
 {
-	return nr_cpus < TW_IDLE_SCAN ? nr_cpus : TW_IDLE_SCAN;
+	return online_at_most(TW_IDLE_SCAN);
 }
 
-/* Of all CPUs, from this one on, or those after it. */
-static void count_busy(struct tally *tally, s32 from, u32 first, const struct cpumask *idle,
+/* Of all CPUs but one. */
+static void count_busy(struct tally *tally, s32 without, const struct cpumask *idle,
 		       const struct cpumask *online)
 {
 	u32 i, nr = nr_spots();
+	s32 at = next_cpu(tally->seeker.prev);
 
 	__builtin_memset(tally->llc, 0, sizeof(tally->llc));
 	__builtin_memset(tally->package, 0, sizeof(tally->package));
-	bpf_for(i, first, nr) {
-		s32 cpu = (from + i) % nr_cpus;
+	bpf_for(i, 0, nr) {
+		s32 cpu = walk_online(&at);
 
-		if (bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, online))
+		if (cpu == without || bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, online))
 			continue;
 		tally->llc[llc_at(cpu)]++;
 		tally->package[package_at(cpu)]++;
@@ -118,13 +119,13 @@ static u32 rank_spot(const struct task_struct *p, s32 cpu, const struct cpumask 
 static void find_spot(const struct task_struct *p, const struct cpumask *idle, const struct cpumask *online,
 		      struct tally *tally)
 {
-	s32 prev = tally->seeker.prev;
+	s32 at = tally->seeker.prev;
 	u32 i, nr = nr_spots();
 
 	tally->best_rank = TW_SEAT_NONE;
 	tally->best = -1;
 	bpf_for(i, 0, nr) {
-		s32 cpu = (prev + i) % nr_cpus;
+		s32 cpu = walk_online(&at);
 		u32 rank;
 
 		if (!bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
@@ -145,7 +146,7 @@ static void look_at_spots(const struct task_struct *p, bool runs, struct tally *
 	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
 	const struct cpumask *online = scx_bpf_get_online_cpumask();
 
-	count_busy(tally, tally->seeker.prev, runs, idle, online);
+	count_busy(tally, runs ? tally->seeker.prev : -1, idle, online);
 	tally->own_rank = runs ? rank_spot(p, tally->seeker.prev, idle, online, tally) : TW_SEAT_NONE;
 	find_spot(p, idle, online, tally);
 	scx_bpf_put_cpumask(online);

@@ -10,13 +10,16 @@
 #define TW_STARVED_NS (1000ULL * 1000 * WATCHDOG_MS * 2)
 
 /* include/linux/sched.h */
-#define PF_EXITING 0x00000004
-#define PF_KTHREAD 0x00200000
+#define PF_EXITING	  0x00000004
+#define PF_KTHREAD	  0x00200000
+#define PF_NO_SETAFFINITY 0x04000000
+
+/* The same: a task that another CPU is about to queue. */
+#define TASK_WAKING 0x00000200
 
 /* include/uapi/linux/sched.h */
 #define SCHED_EXT 7
 
-const volatile u32 nr_cpus = 1;
 /* Whether any two CPUs share a core. */
 const volatile bool has_smt = false;
 /* Whether packages are spread over or filled (spread.bpf.h). */
@@ -46,6 +49,7 @@ struct {
 #include "cgroups.bpf.h"
 #include "programs.bpf.h"
 #include "share.bpf.h"
+#include "online.bpf.h"
 #include "queues.bpf.h"
 
 /* A decision that finds the buffer full is dropped: nobody waits for a reader. It is written in place: stacks
@@ -129,8 +133,8 @@ struct cpu_ctx {
 	 * exchange. */
 	u32 called_to;
 	u32 swaps_with;
-	/* Where its look at slower CPUs goes on, counted from itself. */
-	u32 call_cursor;
+	/* Behind which CPU its look at slower ones goes on, plus one, or 0: behind itself. */
+	u32 called_last;
 	/* The CPU to whose queue it was sent or woken for, plus one (rotation.bpf.h). */
 	u32 sent_to;
 	/* Up to which hand-over of seniority its queue was put in order (rotation.bpf.h). */
@@ -245,9 +249,13 @@ const volatile u32 nr_faster = 0;
 const volatile u32 nr_places = 0;
 const volatile u16 places[TW_MAX_CPUS];
 
+/* Whether it is a kernel thread of one CPU (kthread_bind()). On a machine of one, or with one that is not
+ * isolated, all others may run on one CPU only, too. */
 static bool is_bound_kernel_thread(const struct task_struct *p)
 {
-	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;
+	u32 both = PF_KTHREAD | PF_NO_SETAFFINITY;
+
+	return (p->flags & both) == both && p->nr_cpus_allowed == 1;
 }
 
 /*

@@ -66,6 +66,18 @@ fn the_count_check_notices_counts_that_drift() {
 }
 
 #[test]
+fn the_check_notices_walks_that_do_not_follow_cpus() {
+    let go = |to: u32| format!("echo {to} >/sys/devices/system/cpu/cpu7/online");
+    let done = run("scx_threadwise --inject-fault unlinked", &go(0));
+    stdout(run("", &go(1)));
+    let end = done.scheduler.unwrap();
+    assert!(
+        end.status == Some(2) && end.log.contains("looks at CPUs took in [0, 1, 2, 3, 4, 5, 6, 7]"),
+        "{end:?}"
+    );
+}
+
+#[test]
 fn threads_that_run_on_stay_counted_whatever_is_done_to_them() {
     // Six that never sleep change priority, affinity and class; a CPU goes and comes back, for which the kernel bypasses
     // the scheduler.
