@@ -59,9 +59,9 @@ impl Outcome {
         }
     }
 
-    /// What is said of [`Outcome::Same`].
+    /// What is said of [`Outcome::Same`]: its interval may reach further.
     pub(crate) fn same() -> String {
-        format!("the same to within {} %", LEAST_SIMULATED * 100.0)
+        format!("the same to within {} % on the mean", LEAST_SIMULATED * 100.0)
     }
 }
 
@@ -192,6 +192,8 @@ impl Comparison {
 /// # Errors
 /// If they have nothing in common, or one has fewer than two complete rounds.
 pub fn compare(before: &Record, after: &Record, least: Option<f64>) -> Result<Comparison, Error> {
+    before.check_rounds()?;
+    after.check_rounds()?;
     let labels = [before.measurement.label, after.measurement.label];
     let simulated = labels == [Label::Simulated; 2];
     let least = least.unwrap_or(if simulated { LEAST_SIMULATED } else { LEAST_IN_LAB });

@@ -2,7 +2,12 @@
 //! What can go wrong, each with what to do about it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+use threadwise_lab::run::Label;
+
+use crate::repeat;
 
 /// An error of a report or of the store.
 #[derive(Debug, thiserror::Error)]
@@ -15,8 +20,33 @@ pub enum Error {
         /// What it is.
         problem: String,
     },
-    /// SQLite cannot do it.
-    #[error("store {path}: {source}. Mend or delete the file, give another --store, or --no-store")]
+    /// The store, or its folder, cannot be opened or made.
+    #[error("cannot open store {path}: {why}. Give another --store, or --no-store")]
+    Unopened {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// The store can be read, and should be written to.
+    #[error(
+        "store {path} may not be written to: give yourself write access to it and its folder, or give another --store, or \
+         --no-store"
+    )]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The store's file is damaged.
+    #[error("store {path}: {source}. Mend or delete the file, or give another --store")]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says of it.
+        source: rusqlite::Error,
+    },
+    /// SQLite cannot do it, for any other reason.
+    #[error("store {path}: {source}. Try again when that is mended, or give another --store, or --no-store")]
     Sqlite {
         /// The file.
         path: PathBuf,
@@ -65,6 +95,28 @@ pub enum Error {
         /// Why not, and what to do.
         why: String,
     },
+    /// A run is gone on with by another command: it is a simulation, or one of the lab, and the other was asked for.
+    #[error("run {id} was {}: go on with threadwise {} --resume {id}", came_about(*label), repeat::command_of(*label))]
+    OtherKind {
+        /// The run.
+        id: i64,
+        /// What it is.
+        label: Label,
+    },
+    /// A run has fewer than two complete rounds, so that nothing of it has a spread.
+    #[error("{called} {state} {complete} of {rounds} rounds, and two are needed: {what_to_do}")]
+    TooFewRounds {
+        /// What its user calls the run.
+        called: String,
+        /// What became of it, as far as it matters.
+        state: &'static str,
+        /// Rounds that were measured in full.
+        complete: usize,
+        /// Rounds of the experiment.
+        rounds: u32,
+        /// As a command, if there is one.
+        what_to_do: String,
+    },
     /// Two runs have nothing in common.
     #[error("nothing to compare: {0}")]
     Incomparable(String),
@@ -87,6 +139,33 @@ pub enum Error {
     /// The machine could not be read back.
     #[error(transparent)]
     Machine(Box<threadwise_machine::Error>),
+}
+
+impl Error {
+    /// Of a store in which SQLite failed: what can be done about it depends on why.
+    pub(crate) fn of_store(path: &Path, source: rusqlite::Error) -> Self {
+        let path = path.to_path_buf();
+        match source.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => Self::Foreign {
+                path,
+                problem: String::from("no SQLite file"),
+            },
+            Some(ErrorCode::CannotOpen) => Self::Unopened {
+                path,
+                why: source.to_string(),
+            },
+            Some(ErrorCode::ReadOnly) => Self::ReadOnly { path },
+            Some(ErrorCode::DatabaseCorrupt) => Self::Corrupt { path, source },
+            _ => Self::Sqlite { path, source },
+        }
+    }
+}
+
+fn came_about(label: Label) -> &'static str {
+    match label {
+        Label::Lab => "measured in the lab",
+        Label::Simulated => "simulated",
+    }
 }
 
 impl From<threadwise_lab::Error> for Error {

@@ -185,7 +185,7 @@ fn what_was_run(run: &Shown) -> Result<Markup, Error> {
         .iter()
         .map(|scheduler| match scheduler.command.is_empty() {
             true => scheduler.name.clone(),
-            false => format!("{} ({})", scheduler.name, scheduler.command.join(" ")),
+            false => format!("{} ({})", scheduler.name, repeat::line(&scheduler.command)),
         })
         .collect();
     let mut facts = vec![
@@ -255,7 +255,7 @@ fn programs(run: &Shown) -> Markup {
                             td data-label="threads" {}
                             td data-label="mean phase" {}
                         } @else {
-                            td data-label="what" { code { (program.command.join(" ")) } }
+                            td data-label="what" { code { (repeat::line(&program.command)) } }
                             td data-label="threads" {}
                             td data-label="mean phase" {}
                         }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is known of a run: enough to repeat it, and to make every table of it again.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use threadwise_lab::evaluate::{Evaluation, evaluate};
-use threadwise_lab::run::Measurement;
+use threadwise_lab::experiment::Experiment;
+use threadwise_lab::run::{Measurement, Sample, boots_of_rounds};
 use threadwise_machine::Machine;
 
 use crate::error::Error;
+use crate::repeat;
 use crate::timeline::Timeline;
 
 /// Names the layout of the JSON that a record is written as.
@@ -173,25 +176,61 @@ impl Record {
     /// # Errors
     /// If there are fewer than two complete rounds.
     pub fn evaluate(&self) -> Result<Evaluation, Error> {
+        self.check_rounds()?;
         Ok(evaluate(self.measurement.clone())?)
+    }
+
+    /// Whether there are rounds enough for a spread.
+    ///
+    /// # Errors
+    /// [`Error::TooFewRounds`] says how to come by more.
+    pub(crate) fn check_rounds(&self) -> Result<(), Error> {
+        let measured = &self.measurement;
+        let complete = boots_of_rounds(&measured.experiment, &measured.samples).len();
+        if complete >= 2 {
+            return Ok(());
+        }
+        let command = repeat::command_of(measured.label);
+        let (state, what_to_do) = match (self.state, &self.file) {
+            (State::Running, None) => ("is measured now and has", String::from("wait for them")),
+            (State::Complete, _) => ("has", format!("make another with threadwise {command}")),
+            (_, None) => (
+                "was interrupted after",
+                format!("go on with threadwise {command} --resume {}", self.id),
+            ),
+            (_, Some(_)) => (
+                "was interrupted after",
+                format!("go on with threadwise {command} --resume where it is kept, and export it anew"),
+            ),
+        };
+        Err(Error::TooFewRounds {
+            called: self.called(),
+            state,
+            complete,
+            rounds: measured.experiment.rounds,
+            what_to_do,
+        })
     }
 
     /// Whether what was read can be evaluated and shown: others may have written it.
     pub(crate) fn check(&self) -> Result<(), String> {
         let experiment = &self.measurement.experiment;
         experiment.check().map_err(|wrong| wrong.to_string())?;
+        let mut taken = BTreeSet::new();
         for sample in &self.measurement.samples {
-            let is_known = experiment.runs.contains(&sample.run)
-                && experiment
-                    .schedulers
-                    .iter()
-                    .any(|scheduler| scheduler.name == sample.scheduler);
-            let is_sound = sample.void || sample.performance.len() == sample.run.len();
-            if !is_known || !is_sound {
-                return Err(format!(
-                    "a sample of {:?} under {:?} is none of its experiment's",
-                    sample.run, sample.scheduler
-                ));
+            let wrong = |what: &str| {
+                let (run, scheduler, round) = (&sample.run, &sample.scheduler, sample.round);
+                Err(format!(
+                    "a sample of {run:?} under {scheduler:?} in round {round} {what}"
+                ))
+            };
+            if let Some(what) = wrong_with(sample, experiment) {
+                return wrong(what);
+            }
+            // A round that was interrupted is taken again in another boot.
+            let of = (sample.round, sample.boot, &sample.scheduler, &sample.run);
+            if !sample.void && !taken.insert(of) {
+                return wrong("is there twice");
             }
         }
         self.timelines.iter().try_for_each(Timeline::check)?;
@@ -208,5 +247,24 @@ impl Record {
             return Err(format!("a timeline is not of the machine's {nr_cpus} CPUs"));
         }
         Ok(())
+    }
+}
+
+/// Why a sample cannot be one of this experiment, if it cannot. A void one has no performance.
+fn wrong_with(sample: &Sample, experiment: &Experiment) -> Option<&'static str> {
+    let mut schedulers = experiment.schedulers.iter();
+    let is_known = experiment.runs.contains(&sample.run)
+        && schedulers.any(|scheduler| scheduler.name == sample.scheduler)
+        && sample.round < experiment.rounds;
+    let is_share = |share| (0.0..=1.0).contains(&share);
+    let is_performance = |value: &f64| value.is_finite() && *value > 0.0;
+    if !is_known || (!sample.void && sample.performance.len() != sample.run.len()) {
+        Some("is none of its experiment's")
+    } else if !is_share(sample.idle) || !is_share(sample.lost) {
+        Some("has a share of idle or lost time that is not between 0 and 1")
+    } else if !sample.void && !sample.performance.iter().all(is_performance) {
+        Some("has a performance that is not above zero")
+    } else {
+        None
     }
 }

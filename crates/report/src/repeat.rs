@@ -14,9 +14,21 @@ const LEFT_OUT: [&str; 5] = ["-o", "--output", "--store", "--no-store", "--forma
 
 /// For a shell.
 pub fn command(record: &Record) -> String {
-    let words = words(record);
+    line(&words(record))
+}
+
+/// Words as a shell takes them.
+pub fn line(words: &[String]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     quoted.join(" ")
+}
+
+/// What of threadwise makes such a run.
+pub(crate) fn command_of(label: Label) -> &'static str {
+    match label {
+        Label::Lab => "lab run",
+        Label::Simulated => "sim run",
+    }
 }
 
 /// The file that the experiment is to be in.
@@ -36,11 +48,9 @@ pub fn machine(record: &Record) -> &str {
 }
 
 fn words(record: &Record) -> Vec<String> {
-    let kind = match record.measurement.label {
-        Label::Lab => "lab",
-        Label::Simulated => "sim",
-    };
-    let mut words = vec![String::from("threadwise"), kind.into(), String::from("run")];
+    let kind = command_of(record.measurement.label);
+    let mut words = vec![String::from("threadwise")];
+    words.extend(kind.split(' ').map(String::from));
     let mut file = Some(file(record));
     let mut given = record.manifest.command.iter().skip(3).map(String::as_str);
     let mut may_be_option = true;

@@ -5,7 +5,8 @@
 //! ended it, the run was interrupted.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params}
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use threadwise_lab::run::{Measurement, Sample};
+use threadwise_lab::run::{Label, Measurement, Sample};
 use threadwise_machine::Machine;
 
 use crate::error::Error;
@@ -114,10 +115,9 @@ impl Store {
     /// [`Error::Foreign`] if it holds something else, [`Error::Sqlite`] if it cannot be used.
     pub fn open_or_create(path: &Path) -> Result<Self, Error> {
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|source| Error::Io {
-                what: "create",
-                path: folder.into(),
-                source,
+            std::fs::create_dir_all(folder).map_err(|source| Error::Unopened {
+                path: path.into(),
+                why: format!("cannot create {}: {source}", folder.display()),
             })?;
         }
         refuse_foreign(path)?;
@@ -143,7 +143,15 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a file that is there.
+    /// A store in memory, which goes with the process.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn in_memory() -> Result<Self, Error> {
+        Self::prepare(Path::new(":memory:"))
+    }
+
+    /// Opens a file that is there. One that may only be read can be: writing to it is what fails then.
     ///
     /// # Errors
     /// As [`Store::open_or_create`], or if it is not there.
@@ -155,18 +163,28 @@ impl Store {
             });
         }
         refuse_foreign(path)?;
-        patiently(|| {
-            let store = Self::connect(path, OpenFlags::default() & !OpenFlags::SQLITE_OPEN_CREATE)?;
-            store.check_owner()?;
-            Ok(store)
-        })
+        let open = |path: &Path, flags| {
+            patiently(|| {
+                let store = Self::connect(path, flags)?;
+                store.check_owner()?;
+                Ok(store)
+            })
+        };
+        match open(path, OpenFlags::default() & !OpenFlags::SQLITE_OPEN_CREATE) {
+            Err(Error::Unopened { .. } | Error::ReadOnly { .. }) if !has_log(path) => {
+                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+                let store = open(&unchanging(path), flags);
+                store.map(|store| Self {
+                    path: path.into(),
+                    ..store
+                })
+            }
+            opened => opened,
+        }
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, Error> {
-        let fail = |source| Error::Sqlite {
-            path: path.into(),
-            source,
-        };
+        let fail = |source| Error::of_store(path, source);
         let connection = Connection::open_with_flags(path, flags).map_err(fail)?;
         connection.busy_timeout(PATIENCE).map_err(fail)?;
         connection
@@ -200,17 +218,7 @@ impl Store {
     }
 
     fn fail(&self) -> impl Fn(rusqlite::Error) -> Error {
-        let path = self.path.clone();
-        move |source| match source.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase) => Error::Foreign {
-                path: path.clone(),
-                problem: String::from("no SQLite file"),
-            },
-            _ => Error::Sqlite {
-                path: path.clone(),
-                source,
-            },
-        }
+        |source| Error::of_store(&self.path, source)
     }
 
     /// The file.
@@ -232,13 +240,13 @@ impl Store {
         Ok(self.connection.last_insert_rowid())
     }
 
-    /// Takes over an interrupted run, to go on with it; `version`, where one is booted `kernel`, and the machine that its
-    /// experiment names must be what it was begun with, or its rounds would not compare.
+    /// Takes over an interrupted run, to go on with it; `version`, where one is booted `kernel` (empty where none is), and the
+    /// machine that its experiment names must be what it was begun with, or its rounds would not compare.
     ///
     /// Of several processes that want it at a time one gets it.
     ///
     /// # Errors
-    /// [`Error::NotResumable`] says why not.
+    /// [`Error::NotResumable`] says why not, [`Error::OtherKind`] by which command.
     pub fn resume(&self, id: i64, version: &str, kernel: &str) -> Result<Record, Error> {
         let owner = self.writer_of(id)?;
         let record = self.load(id)?;
@@ -474,6 +482,10 @@ impl Store {
 /// Whether a run can be gone on with: nobody measures it, and `version`, `kernel` and its machine are what they were.
 fn check_resumable(record: &Record, version: &str, kernel: &str) -> Result<(), Error> {
     let id = record.id;
+    let label = record.measurement.label;
+    if kernel.is_empty() != (label == Label::Simulated) {
+        return Err(Error::OtherKind { id, label });
+    }
     let fail = |why: String| Err(Error::NotResumable { id, why });
     match record.state {
         State::Complete => return fail(String::from("it is complete")),
@@ -577,11 +589,35 @@ fn patiently(open: impl Fn() -> Result<Store, Error>) -> Result<Store, Error> {
     }
 }
 
+/// Whether another process writes, or was ended while it wrote: then there is more than the file has.
+fn has_log(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_os_string();
+    log.push("-wal");
+    std::fs::metadata(log).is_ok_and(|log| log.len() > 0)
+}
+
+/// The file for who may neither write to it nor make others beside it, which reading in WAL mode takes otherwise
+/// (<https://www.sqlite.org/wal.html#read_only_databases>).
+fn unchanging(path: &Path) -> PathBuf {
+    let mut uri = String::from("file:");
+    for &byte in path.as_os_str().as_bytes() {
+        match byte.is_ascii_alphanumeric() || b"-_./".contains(&byte) {
+            true => uri.push(char::from(byte)),
+            false => uri += &format!("%{byte:02x}"),
+        }
+    }
+    PathBuf::from(uri + "?immutable=1")
+}
+
 /// SQLite takes a file of a few bytes for an empty database and would write over it.
 fn refuse_foreign(path: &Path) -> Result<(), Error> {
     const MAGIC: &[u8] = b"SQLite format 3\0";
-    let Ok(mut file) = File::open(path) else {
-        return Ok(()); // SQLite says why, or creates it.
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        opened => opened.map_err(|error| Error::Unopened {
+            path: path.into(),
+            why: error.to_string(),
+        })?,
     };
     let mut beginning = Vec::new();
     let read = file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut beginning);

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 
 use tempfile::TempDir;
-use threadwise_lab::run::Measurement;
+use threadwise_lab::run::{Label, Measurement, Sample};
 use threadwise_machine::Machine;
+use threadwise_report::compare::compare;
 use threadwise_report::store::Store;
 use threadwise_report::{Error, Record, State};
 
@@ -89,17 +90,23 @@ fn what_was_interrupted_is_gone_on_with_by_the_same_code_only() {
     let mut record = kept();
     record.measurement.samples.truncate(5);
     record.manifest.machine = machine_now("smp-8");
+    record.measurement.label = Label::Lab;
+    record.measurement.kernel = String::from("7.2");
     record.measurement.qemu = String::from("QEMU 10.0");
     record.measurement.scheduler_versions = vec![String::new(), String::from("scx_lavd 1.1")];
     let id = begin(&store, &record);
     let why = |version: &str, kernel: &str| store.resume(id, version, kernel).unwrap_err().to_string();
     let version = record.measurement.version.clone();
-    assert!(why(&version, "").contains("measures it now"));
+    assert!(why(&version, "7.2").contains("measures it now"));
     store.end(id, Some("interrupted")).unwrap();
     assert_eq!(store.load(id).unwrap().failure.as_deref(), Some("interrupted"));
-    assert!(why("other", "").contains("threadwise is other now"));
+    assert!(why("other", "7.2").contains("threadwise is other now"));
     assert!(why(&version, "7.9").contains("the kernel is 7.9 now"));
-    let resumed = store.resume(id, &version, "").unwrap();
+    assert_eq!(
+        why(&version, ""),
+        format!("run {id} was measured in the lab: go on with threadwise lab run --resume {id}")
+    );
+    let resumed = store.resume(id, &version, "7.2").unwrap();
     assert_eq!(resumed.measurement.samples.len(), 5);
     store.go_on(id, &record.measurement).unwrap();
     let go_on = |qemu: &str, scheduler: &str| {
@@ -121,7 +128,14 @@ fn what_was_interrupted_is_gone_on_with_by_the_same_code_only() {
     let failure = store.load(id).unwrap().failure;
     assert!(failure.is_some_and(|why| why.contains("scx_lavd 1.2")));
     store.end(id, None).unwrap();
-    assert!(why(&version, "").contains("complete"));
+    assert!(why(&version, "7.2").contains("complete"));
+    let simulated = begin(&store, &kept());
+    store.end(simulated, Some("interrupted")).unwrap();
+    let why = store.resume(simulated, &version, "7.2").unwrap_err().to_string();
+    assert_eq!(
+        why,
+        format!("run {simulated} was simulated: go on with threadwise sim run --resume {simulated}")
+    );
 }
 
 #[test]
@@ -250,6 +264,56 @@ fn a_damaged_run_says_so_and_can_be_deleted() {
 }
 
 #[test]
+fn a_store_in_memory_is_one() {
+    let store = Store::in_memory().unwrap();
+    let record = kept();
+    let id = begin(&store, &record);
+    assert_eq!(as_json(&store.load(id).unwrap()), as_json(&record));
+}
+
+#[test]
+fn of_one_round_nothing_can_be_said_but_how_to_come_by_more() {
+    let mut record = kept();
+    record.state = State::Interrupted;
+    record.measurement.samples.retain(|sample| sample.round == 0);
+    let of_file = record.evaluate().unwrap_err().to_string();
+    assert!(
+        of_file.ends_with(
+            "phases.json was interrupted after 1 of 3 rounds, and two are needed: go on with threadwise sim run --resume \
+             where it is kept, and export it anew"
+        ),
+        "{of_file}"
+    );
+    record.file = None;
+    record.id = 37;
+    record.measurement.label = Label::Lab;
+    record.measurement.samples.clear();
+    let said = "run 37 was interrupted after 0 of 3 rounds, and two are needed: go on with threadwise lab run --resume 37";
+    assert_eq!(record.evaluate().unwrap_err().to_string(), said);
+    for (before, after) in [(&record, &kept()), (&kept(), &record)] {
+        assert_eq!(compare(before, after, None).unwrap_err().to_string(), said);
+    }
+    record.state = State::Running;
+    let said = record.evaluate().unwrap_err().to_string();
+    assert!(
+        said.ends_with("is measured now and has 0 of 3 rounds, and two are needed: wait for them"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_store_in_no_folder_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let path = folder.path().join("file/runs.db");
+    let error = Store::open_or_create(&path).err().unwrap().to_string();
+    assert!(
+        error.contains("cannot open store") && error.contains("--no-store") && !error.contains("delete"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_broken_file_is_an_error() {
     let (_folder, path) = place();
     let store = Store::open_or_create(&path).unwrap();
@@ -266,7 +330,7 @@ fn a_broken_file_is_an_error() {
     let read = Store::open(&path).and_then(|store| store.list());
     let error = read.unwrap_err().to_string();
     assert!(
-        error.contains("malformed") && error.contains("--store"),
+        error.contains("malformed") && error.contains("Mend or delete the file, or give another --store"),
         "{error}"
     );
 }
@@ -276,7 +340,33 @@ fn files_that_hold_no_run_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.json");
     let good = serde_json::to_string(&kept()).unwrap();
+    let sample = |change: &dyn Fn(&mut Sample)| {
+        let mut record = kept();
+        change(&mut record.measurement.samples[1]);
+        serde_json::to_string(&record).unwrap()
+    };
+    let twice = {
+        let mut record = kept();
+        let samples = &mut record.measurement.samples;
+        samples[1] = samples[0].clone();
+        serde_json::to_string(&record).unwrap()
+    };
     for (text, said) in [
+        (
+            &*sample(&|sample| sample.round = 3),
+            "in round 3 is none of its experiment's",
+        ),
+        (
+            &sample(&|sample| sample.performance[0] = 0.0),
+            "a performance that is not above zero",
+        ),
+        (
+            &sample(&|sample| sample.performance[0] = -1.0),
+            "a performance that is not above zero",
+        ),
+        (&sample(&|sample| sample.idle = 1.5), "not between 0 and 1"),
+        (&sample(&|sample| sample.lost = -0.1), "not between 0 and 1"),
+        (&twice, "in round 0 is there twice"),
         ("{", "EOF"),
         ("{}", "names no schema"),
         ("{\"schema\": \"threadwise.lab/1\"}", "threadwise.lab/1"),
