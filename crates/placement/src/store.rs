@@ -89,6 +89,38 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// It is no store.
+    #[error("{path} is no SQLite file: give another --store")]
+    NoDatabase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It cannot be opened or made.
+    #[error(
+        "cannot open {path}: {source}. See that its folder is there and that you may write to both, or give another --store"
+    )]
+    Unopened {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's reason.
+        source: rusqlite::Error,
+    },
+    /// It may only be read, and each run is written to it.
+    #[error(
+        "{path} may not be written to: give yourself write access to it and its folder, or give another --store"
+    )]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is damaged.
+    #[error("{path}: {source}. Mend or delete the file, or give another --store")]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's reason.
+        source: rusqlite::Error,
+    },
     /// Anything else.
     #[error("{path}: {source}")]
     Sqlite {
@@ -464,6 +496,42 @@ fn explain(path: &Path, source: rusqlite::Error) -> StoreError {
     match source.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::InUse { path },
         Some(ErrorCode::DiskFull) => StoreError::Full { path },
+        Some(ErrorCode::NotADatabase) => StoreError::NoDatabase { path },
+        Some(ErrorCode::CannotOpen) => StoreError::Unopened { path, source },
+        Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path },
+        Some(ErrorCode::DatabaseCorrupt) => StoreError::Corrupt { path, source },
         _ => StoreError::Sqlite { path, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn whatever_sqlite_says_what_to_do_is_said_too() {
+        for (code, said) in [
+            (
+                ffi::SQLITE_READONLY,
+                "a.place may not be written to: give yourself write access",
+            ),
+            (ffi::SQLITE_CANTOPEN, "cannot open a.place"),
+            (
+                ffi::SQLITE_NOTADB,
+                "a.place is no SQLite file: give another --store",
+            ),
+            (
+                ffi::SQLITE_CORRUPT,
+                "Mend or delete the file, or give another --store",
+            ),
+            (ffi::SQLITE_BUSY, "in use by another campaign"),
+            (ffi::SQLITE_FULL, "the disk is full"),
+        ] {
+            let source = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            let error = explain(Path::new("a.place"), source).to_string();
+            assert!(error.contains(said), "{error}");
+        }
     }
 }

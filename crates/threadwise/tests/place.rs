@@ -679,7 +679,15 @@ fn a_store_of_something_else_is_refused() {
     );
     std::fs::write(workload.path("b.place"), "this is no store at all").unwrap();
     let error = workload.refused(&["profile", "ipfwd:intadd", "--store", "b.place"]);
-    assert!(error.contains("b.place"), "{error}");
+    assert!(
+        error.contains("b.place is no SQLite file: give another --store"),
+        "{error}"
+    );
+    let error = workload.refused(&["profile", "ipfwd:intadd", "--store", "nowhere/b.place"]);
+    assert!(
+        error.contains("cannot open nowhere/b.place") && error.contains("See that its folder is there"),
+        "{error}"
+    );
 }
 
 #[test]
