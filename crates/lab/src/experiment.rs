@@ -22,6 +22,9 @@ use crate::protocol::START_PLACEHOLDER;
 /// In a command: how long it is to run.
 const SECONDS_PLACEHOLDER: &str = "{seconds}";
 
+/// Characters of a name: no table has room for more.
+const LONGEST_NAME: usize = 100;
+
 /// An experiment, as its TOML file has it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -328,6 +331,7 @@ impl Experiment {
             let at = [Step::Key("program"), Step::Nth(nth), Step::Key("name")];
             return Err(Wrong::new(&at, "two programs have the same name"));
         }
+        self.check_names()?;
         self.check_numbers()?;
         for (nth, program) in self.programs.iter().enumerate() {
             program.check(nth)?;
@@ -347,6 +351,37 @@ impl Experiment {
             )),
             None => Ok(()),
         }
+    }
+
+    /// Whether what names stand in, tables, pages and names of files, can show them.
+    fn check_names(&self) -> Result<(), Wrong> {
+        let fits = |name: &str, at: &[Step]| {
+            let length = name.chars().count();
+            let what = if length == 0 {
+                String::from("a name is empty")
+            } else if length > LONGEST_NAME {
+                format!("a name has {length} characters; {LONGEST_NAME} are the most")
+            } else if name.contains(char::is_control) {
+                format!("the name {name:?} has control characters")
+            } else {
+                return Ok(());
+            };
+            Err(Wrong::new(at, what))
+        };
+        fits(&self.name, &[Step::Key("name")])?;
+        for (nth, scheduler) in self.schedulers.iter().enumerate() {
+            fits(
+                &scheduler.name,
+                &[Step::Key("scheduler"), Step::Nth(nth), Step::Key("name")],
+            )?;
+        }
+        for (nth, program) in self.programs.iter().enumerate() {
+            fits(
+                &program.name,
+                &[Step::Key("program"), Step::Nth(nth), Step::Key("name")],
+            )?;
+        }
+        Ok(())
     }
 
     fn check_numbers(&self) -> Result<(), Wrong> {
@@ -805,6 +840,31 @@ mod tests {
             error.contains("line 10: program \"A\": accesses_per_us = 1001"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn names_can_be_shown() {
+        let good = GOOD.replace(
+            "machine = \"smp-8\"",
+            "machine = \"smp-8\"\nruns = [[\"A\"], [\"B\"]]",
+        );
+        let (long, longest) = ("x".repeat(101), "ü".repeat(100));
+        for name in ["t", "kernel"] {
+            let named = |other: &str| {
+                parse(&good.replace(&format!("name = \"{name}\""), &format!("name = \"{other}\"")))
+            };
+            named(&longest).unwrap();
+            for (other, expected) in [
+                ("", "a name is empty"),
+                (&long, "a name has 101 characters; 100 are the most"),
+                ("a\\u001bb", "the name \"a\\u{1b}b\" has control characters"),
+            ] {
+                let error = named(other).unwrap_err();
+                assert!(error.contains(expected) && error.contains("line "), "{error}");
+            }
+        }
+        let program = good.replace("\"A\"", "\"\"");
+        assert!(parse(&program).unwrap_err().contains("a name is empty"));
     }
 
     /// Two commands that run together, after `more` of the experiment, and with `of_a` and `of_b` of the programs.
