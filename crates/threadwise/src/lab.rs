@@ -43,7 +43,7 @@ pub struct GuestOptions {
     machine: String,
 
     /// Millions of instructions a second of its fastest CPU [default: what its file says]
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000), allow_negative_numbers = true)]
     mips: Option<u32>,
 
     /// Model last-level caches by one set in so many (1, 2, 4, ... 64): the machine's file gives their size and what a miss
@@ -104,7 +104,7 @@ pub struct ExecOptions {
     profile: Option<PathBuf>,
 
     /// Give up after so many seconds of the machine's time
-    #[arg(long, default_value_t = 120)]
+    #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..), allow_negative_numbers = true)]
     deadline: u64,
 
     /// The command and its arguments

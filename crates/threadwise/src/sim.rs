@@ -96,7 +96,7 @@ pub struct RunOptions {
 
     /// How long a task that moves to another core takes to refill that core's own caches, in microseconds; 0 by default, as the lab's
     /// CPUs have none
-    #[arg(long, value_name = "US", value_parser = RangedI64ValueParser::<u64>::new().range(1..=100_000), allow_negative_numbers = true)]
+    #[arg(long, value_name = "US", value_parser = RangedI64ValueParser::<u64>::new().range(0..=100_000), allow_negative_numbers = true)]
     migration_us: Option<u64>,
 
     /// These schedulers instead of the file's; gains are relative to the first
@@ -115,6 +115,11 @@ impl RunOptions {
         Ok(())
     }
 
+    /// What a migration costs, if it does.
+    fn migration_us(&self) -> Option<u64> {
+        self.migration_us.filter(|&us| us > 0)
+    }
+
     /// What to add to the machine's name, so that nobody takes the one for the other.
     fn changes(&self) -> String {
         let mut changes = String::new();
@@ -124,7 +129,7 @@ impl RunOptions {
         if let Some(kib) = self.llc_kib {
             changes += &format!(" with caches of {kib} KiB");
         }
-        if let Some(us) = self.migration_us {
+        if let Some(us) = self.migration_us() {
             changes += &format!(" where a migration takes {us} us");
         }
         changes
@@ -242,7 +247,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
                 bail!("--llc-kib changes nothing: no program of the experiment uses memory");
             }
             let foresees = |scheduler: &Scheduler| Known::named(&scheduler.name) == Some(Known::Clairvoyant);
-            if options.migration_us.is_some() && task.experiment.schedulers.iter().any(foresees) {
+            if options.migration_us().is_some() && task.experiment.schedulers.iter().any(foresees) {
                 bail!("--migration-us is not for clairvoyant, which pays nothing");
             }
             let change = |world: &mut World| {
@@ -252,7 +257,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
                 if let Some(kib) = options.llc_kib {
                     world.resize_caches(kib << 10);
                 }
-                if let Some(us) = options.migration_us {
+                if let Some(us) = options.migration_us() {
                     world.charge_migrations(us * 1000);
                 }
             };

@@ -73,11 +73,16 @@ fn numbers_out_of_range_are_told_their_range() {
         ("sim run x.toml --seconds -1", "not 0.1 to 600 seconds"),
         ("sim run x.toml --llc-kib -1", "-1 is not in 1..=1073741824"),
         ("sim run x.toml --mips -1", "-1 is not in 1..=100000"),
-        ("sim run x.toml --migration-us -1", "-1 is not in 1..=100000"),
+        ("sim run x.toml --migration-us -1", "-1 is not in 0..=100000"),
         ("sim rtapp x.json --seconds -1", "not 0.001 to 3600 seconds"),
         ("sim timeline x.toml --from-ms -1", "not 0 to 60000 milliseconds"),
         ("sim timeline x.toml --for-ms 0", "not above 0 and up to 60000"),
         ("lab run x.toml --rounds -1", "-1 is not in 2..=1000"),
+        ("lab exec --mips 0 true", "0 is not in 1..=100000"),
+        ("lab exec --deadline 0 true", "0 is not in 1.."),
+        ("lab serve --mips 0", "0 is not in 1..=100000"),
+        ("place measure x.toml --on lab --mips 0", "0 is not in 1..=100000"),
+        ("place sample --threads 2 -n 0", "invalid value '0' for '--number"),
         ("compare 1 2 --least -1", "not 0 to 100 percent"),
         ("bench synthetic --duration -1", "`-1` is not a number above zero"),
         ("bench memory --duration -1", "`-1` is not a number above zero"),
@@ -903,6 +908,7 @@ fn migrations_take_what_one_says() {
     };
     let ((free, as_it_is), (slow, changed)) = (work(&[]), work(&["--migration-us", "2000"]));
     assert!(slow < 0.97 * free, "{slow} of {free}");
+    assert_eq!(work(&["--migration-us", "0"]), (free, as_it_is.clone()));
     assert_eq!(changed, as_it_is + " where a migration takes 2000 us");
 }
 

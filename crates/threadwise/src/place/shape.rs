@@ -75,7 +75,7 @@ pub struct SampleOptions {
     shape: ShapeOptions,
 
     /// How many
-    #[arg(long, short, default_value_t = 10)]
+    #[arg(long, short, default_value_t = 10, value_parser = at_least_one)]
     number: usize,
 
     /// The seed; the same gives the same assignments

@@ -51,7 +51,7 @@ pub struct SubjectOptions {
     on: Option<On>,
 
     /// In the lab: millions of instructions a second of its fastest CPU [default: what its machine file says]
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000), allow_negative_numbers = true)]
     mips: Option<u32>,
 
     /// Instances, instead of what the file says
