@@ -19,6 +19,7 @@ use threadwise_report::timeline::Timeline;
 use threadwise_report::{Error, Manifest};
 
 use crate::Format;
+use crate::report::{save, try_to_write};
 use crate::runs::StoreOptions;
 
 /// Which experiment, and what becomes of its results.
@@ -118,6 +119,7 @@ pub struct Recording {
 impl Options {
     /// What is to be done. `kernel` is the release that would be booted, empty where none is.
     pub fn task(&self, kernel: &str) -> Result<Task> {
+        self.output.as_deref().map_or(Ok(()), try_to_write)?;
         if let Some(wanted) = &self.resume {
             let store = self.store.open()?;
             let record = store.resume(store.find(wanted)?, VERSION, kernel)?;
@@ -198,9 +200,7 @@ impl Options {
     pub fn report(&self, measurement: Measurement) -> Result<ExitCode> {
         let evaluation = evaluate(measurement)?;
         let json = serde_json::to_string_pretty(&evaluation)?;
-        let written = self.output.as_ref().map_or(Ok(()), |path| {
-            std::fs::write(path, &json).with_context(|| format!("cannot write {}", path.display()))
-        });
+        let written = self.output.as_ref().map_or(Ok(()), |path| save(path, &json));
         match self.format {
             Format::Text => print!("{}", table::render(&evaluation)),
             Format::Json => println!("{json}"),

@@ -19,7 +19,7 @@ use threadwise_machine::Machine;
 use threadwise_machine::wrong::{Step, Wrong};
 
 use crate::experiment::{self, Recording, Task, in_file, progress_bar};
-use crate::report::{file_name, save};
+use crate::report::{file_name, save, try_to_write};
 
 /// Above this share of lost time `lab exec` warns. It starts programs, new code for QEMU to translate, within what it
 /// counts; so it is laxer than an experiment.
@@ -208,6 +208,7 @@ fn end_on_signals() -> Result<()> {
 }
 
 fn exec(options: ExecOptions) -> Result<ExitCode> {
+    options.profile.as_deref().map_or(Ok(()), try_to_write)?;
     end_on_signals()?;
     let scheduler: Vec<String> = options
         .scheduler
@@ -250,9 +251,9 @@ fn exec(options: ExecOptions) -> Result<ExitCode> {
     }
     if let Some(path) = options.profile {
         let profile = guest.profile()?;
-        std::fs::write(&path, serde_json::to_string_pretty(&profile)?)
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        // What was counted is told all the same.
         eprint!("{}", table::profile(&profile));
+        save(&path, &serde_json::to_string_pretty(&profile)?)?;
     }
     guest.power_off();
     Ok(done

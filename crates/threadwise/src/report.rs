@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `threadwise report`.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -118,6 +119,18 @@ pub fn save_in(folder: &Path, name: &str, text: &str) -> Result<()> {
     save(&folder.join(name), text)
 }
 
+/// Tries whether a file can be written, so that it is known now and not hours later. What is in it stays until there is
+/// something to write, and where there is none, none is left.
+pub fn try_to_write(path: &Path) -> Result<()> {
+    let is_there = path.symlink_metadata().is_ok();
+    let opened = File::options().append(true).create(true).open(path);
+    opened.with_context(|| format!("cannot write {}", path.display()))?;
+    if !is_there {
+        std::fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
+    }
+    Ok(())
+}
+
 /// Writes a file.
 pub fn save(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
@@ -126,6 +139,19 @@ pub fn save(path: &Path, text: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_tried_is_left_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        try_to_write(&path).unwrap();
+        assert!(!path.exists());
+        save(&path, "before").unwrap();
+        try_to_write(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
+        let error = try_to_write(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("cannot write"), "{error}");
+    }
 
     #[test]
     fn the_name_of_an_experiment_leads_into_no_folder() {

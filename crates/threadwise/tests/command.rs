@@ -282,6 +282,10 @@ fn experiments_that_cannot_be_run_are_refused_before_booting() {
         said.contains("\"A\" uses memory") && said.contains("caches = 16") && said.contains("sim run"),
         "{said}"
     );
+    let unwritable = threadwise(&["lab", "exec", "--profile", "/no/such/folder/x", "true"]);
+    assert_eq!(unwritable.status.code(), Some(2));
+    let said = text(&unwritable.stderr);
+    assert!(said.contains("cannot write /no/such/folder/x"), "{said}");
     let caches = threadwise(&["lab", "exec", "--caches", "12", "true"]);
     assert!(text(&caches.stderr).contains("by one set in 1, 2, 4, 8, 16, 32 or 64, not 12"));
     let folder = tempfile::tempdir().unwrap();

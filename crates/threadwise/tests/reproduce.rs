@@ -102,6 +102,20 @@ fn every_command_of_the_papers_parses() {
     assert!(!place.file("runs.db").exists() && !place.file("page.html").exists());
 }
 
+#[test]
+fn a_page_that_cannot_be_written_is_known_before_anything_runs() {
+    let place = Place::new();
+    let plan = place.plan(SMALL);
+    let output = place
+        .command("reproduce", &[&plan, "--output", "/no/such/x.html"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(said.contains("cannot write /no/such/x.html"), "{said}");
+    assert!(!place.file("runs.db").exists());
+}
+
 /// The papers' plan with the least of everything, and the lab's experiments simulated, as far as they can be.
 fn shortened() -> String {
     let text = std::fs::read_to_string(Path::new(REPOSITORY).join("docs/papers.toml")).unwrap();

@@ -26,7 +26,7 @@ use threadwise_report::reproduction::{
     About, Form, Length, Outcome, Output, Plan, Produced, Source, Verdict, csv, outcomes, page,
 };
 
-use crate::report::{save, save_in};
+use crate::report::{save, save_in, try_to_write};
 use crate::runs::StoreOptions;
 use crate::{Command, Format, bench, lab, sim};
 use kept::Keeper;
@@ -124,8 +124,11 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     // What cannot be written is known now and not hours later.
-    if let Some(path) = &options.csv {
-        save(path, "")?;
+    for path in [Some(&options.output), options.csv.as_ref()]
+        .into_iter()
+        .flatten()
+    {
+        try_to_write(path)?;
     }
     if let Some(folder) = &options.svg {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
