@@ -99,6 +99,19 @@ fn every_command_of_the_papers_parses() {
     };
     assert!(minutes(&quick) < 30, "{}", quick.last().unwrap());
     assert!(minutes(&full) > minutes(&quick));
+    let (planned, status) = place.results(&["--dry-run", "--no-lab"]);
+    assert_eq!(
+        (&planned["schema"], status),
+        (&"threadwise.reproduce.plan/1".into(), 0)
+    );
+    let sources = planned["sources"].as_array().unwrap();
+    let left_out = sources
+        .iter()
+        .filter(|source| !source["left_out"].is_null())
+        .count();
+    // The last line is their sum.
+    assert_eq!(sources.len() - left_out, without.len() - 1);
+    assert!(left_out > 0 && sources[0]["command"].as_str().unwrap().starts_with("threadwise "));
     assert!(!place.file("runs.db").exists() && !place.file("page.html").exists());
 }
 

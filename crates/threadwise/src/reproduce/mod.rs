@@ -60,7 +60,8 @@ pub struct Options {
     #[arg(long)]
     again: bool,
 
-    /// Only check everything, and say what would be run and about how long it takes
+    /// Only check everything, and say what would be run and about how long it takes; with --format json in the schema
+    /// threadwise.reproduce.plan/1
     #[arg(long)]
     dry_run: bool,
 
@@ -120,7 +121,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let jobs = jobs(&plan, length, options.no_lab)?;
     let stored = stored(&plan)?;
     if options.dry_run {
-        print!("{}", listed(&plan, &jobs));
+        print_plan(options.format, &plan, &jobs, length)?;
         return Ok(ExitCode::SUCCESS);
     }
     // What cannot be written is known now and not hours later.
@@ -265,6 +266,33 @@ fn as_json(arguments: &[String]) -> Vec<String> {
         words.splice(end..end, ["--format", "json"].map(String::from));
     }
     words
+}
+
+/// Says what would be run.
+fn print_plan(format: Format, plan: &Plan, jobs: &[Job], length: Length) -> Result<()> {
+    match format {
+        Format::Text => print!("{}", listed(plan, jobs)),
+        Format::Json => {
+            let sources = jobs.iter().map(|job| {
+                json!({
+                    "name": job.source.name,
+                    "form": job.source.form.name(),
+                    "command": command(&job.arguments),
+                    "seconds": job.seconds,
+                    "left_out": job.left_out,
+                })
+            });
+            let printed = json!({
+                "schema": "threadwise.reproduce.plan/1",
+                "length": length,
+                "version": VERSION,
+                "sources": sources.collect::<Vec<_>>(),
+                "results": plan.results.iter().map(|result| &result.name).collect::<Vec<_>>(),
+            });
+            println!("{}", serde_json::to_string_pretty(&printed)?);
+        }
+    }
+    Ok(())
 }
 
 fn listed(plan: &Plan, jobs: &[Job]) -> String {
