@@ -16,7 +16,7 @@ use threadwise_machine::Machine;
 use threadwise_machine::wrong::{Step, Wrong};
 use threadwise_report::store::Store;
 use threadwise_report::timeline::Timeline;
-use threadwise_report::{Error, Manifest};
+use threadwise_report::{Error, Manifest, Record};
 
 use crate::Format;
 use crate::report::{save, try_to_write};
@@ -109,9 +109,10 @@ pub struct Task {
     pub recording: Recording,
 }
 
-/// A run that is recorded as it goes; or is not, with --no-store.
+/// A run that is recorded as it goes; in memory only, with --no-store.
 pub struct Recording {
-    store: Option<Store>,
+    store: Store,
+    is_kept: bool,
     manifest: Manifest,
     id: Option<i64>,
 }
@@ -128,7 +129,8 @@ impl Options {
                 earlier: record.measurement.samples,
                 begun_on: Some(record.measurement.machine),
                 recording: Recording {
-                    store: Some(store),
+                    store,
+                    is_kept: true,
                     manifest: record.manifest,
                     id: Some(record.id),
                 },
@@ -149,9 +151,10 @@ impl Options {
         Ok(Task {
             recording: Recording {
                 store: match self.no_store {
-                    true => None,
-                    false => Some(self.store.open_or_create()?),
+                    true => Store::in_memory()?,
+                    false => self.store.open_or_create()?,
                 },
+                is_kept: !self.no_store,
                 manifest: Manifest::now(&text, &experiment.machine)?,
                 id: None,
             },
@@ -291,44 +294,47 @@ pub fn machine_of(experiment: &Experiment) -> Result<Machine, Wrong> {
 impl Recording {
     /// The run begins, or it is gone on with by the same emulator and schedulers; `measurement` has no samples yet.
     pub fn begin(&mut self, measurement: &Measurement) -> Result<(), Error> {
-        match (&self.store, self.id) {
-            (Some(store), Some(id)) => store.go_on(id, measurement),
-            (Some(store), None) => {
-                self.id = Some(store.begin(&self.manifest, measurement)?);
+        match self.id {
+            Some(id) => self.store.go_on(id, measurement),
+            None => {
+                self.id = Some(self.store.begin(&self.manifest, measurement)?);
                 Ok(())
             }
-            (None, _) => Ok(()),
         }
+    }
+
+    /// Its number where it is kept; none with --no-store.
+    pub fn id(&self) -> Option<i64> {
+        self.id.filter(|_| self.is_kept)
+    }
+
+    /// What is recorded, if it has begun.
+    pub fn record(&self) -> Result<Option<Record>, Error> {
+        self.id.map(|id| self.store.load(id)).transpose()
     }
 
     /// A sample was taken.
     pub fn sample(&self, sample: &Sample) -> Result<(), Error> {
-        self.target()
-            .map_or(Ok(()), |(store, id)| store.add_sample(id, sample))
+        self.id.map_or(Ok(()), |id| self.store.add_sample(id, sample))
     }
 
     /// What ran where and when is known.
     pub fn timelines(&self, timelines: &[Timeline]) -> Result<(), Error> {
-        let Some((store, id)) = self.target() else {
+        let Some(id) = self.id else {
             return Ok(());
         };
+        let store = &self.store;
         store.at_once(|| timelines.iter().try_for_each(|one| store.add_timeline(id, one)))
     }
 
-    /// The run ends; returns its number.
+    /// The run ends; returns its number where it is kept.
     pub fn end(&self, failure: Option<&str>) -> Result<Option<i64>, Error> {
-        let Some((store, id)) = self.target() else {
-            return Ok(None);
-        };
-        store.end(id, failure)?;
-        if failure.is_none() {
+        self.id.map_or(Ok(()), |id| self.store.end(id, failure))?;
+        let kept = self.id();
+        if let Some(id) = kept.filter(|_| failure.is_none()) {
             eprintln!("threadwise: kept as run {id}; threadwise report {id} writes a page about it");
         }
-        Ok(Some(id))
-    }
-
-    fn target(&self) -> Option<(&Store, i64)> {
-        self.store.as_ref().zip(self.id)
+        Ok(kept)
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `threadwise lab`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use threadwise_lab::exec::{self, Job};
 use threadwise_lab::experiment::{Experiment, LeftOut, Scheduler};
 use threadwise_lab::governor::{CacheModel, Governing};
 use threadwise_lab::guest::{self, Guest, Kernel};
-use threadwise_lab::run::{self, Measurement, Progress};
+use threadwise_lab::run::{self, Progress};
 use threadwise_lab::{Error, table};
 use threadwise_machine::Machine;
 use threadwise_machine::wrong::{Step, Wrong};
@@ -153,7 +153,9 @@ pub struct ServeOptions {
 ///
 /// All schedulers see the same seeds in one boot, and every round turns their order. A sample that
 /// the host kept from running is void and taken again. Each sample is kept at once: --resume goes on
-/// with an interrupted run. Exit status: 0 done, 1 with --strict if a must does not hold, 2 an error.
+/// with an interrupted run. With --no-store that goes to EXPERIMENT.incomplete.json, which
+/// `threadwise report` reads. Exit status: 0 done, 1 with --strict if a must does not hold, 2 an
+/// error.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct RunOptions {
@@ -316,55 +318,59 @@ fn compare(options: RunOptions) -> Result<ExitCode> {
         Some(error) => Err(error),
         None => recording.end(failure.as_deref()),
     };
-    let aside = || write_aside(&experiment.name, &outcome.measurement);
+    let aside = PathBuf::from(format!("{}.incomplete.json", file_name(&experiment.name)));
     match (outcome.failure, kept) {
-        (Some(failure), kept) => Err(given_up(failure, kept, &aside())),
+        (Some(failure), kept) => Err(given_up(failure, kept, || write_aside(&aside, &recording))),
         (None, Ok(_)) => options.experiment.report(outcome.measurement),
-        (None, Err(error)) => {
-            let aside = aside();
-            let reported = options.experiment.report(outcome.measurement);
-            Err(unkept(error, reported, &aside))
+        (None, Err(error)) => Err(unkept(error, options.experiment.report(outcome.measurement))),
+    }
+}
+
+/// Writes what was measured by a run that is given up and that no store keeps, as `runs export` would: it is not lost, but it is
+/// no result either. Says where it is, or why it is nowhere, which is no reason to tell nothing else.
+fn write_aside(path: &Path, recording: &Recording) -> String {
+    let write = || -> Result<()> {
+        let record = recording.record()?.context("the run had not begun")?;
+        save(path, &serde_json::to_string(&record)?)
+    };
+    match write() {
+        Ok(()) => {
+            let path = path.display();
+            format!("what was measured until then is in {path}, for threadwise report {path}")
         }
+        Err(error) => format!("what was measured until then is in no file ({error:#})"),
     }
 }
 
-/// Writes what was measured by a run that is given up or cannot be kept: it is not lost, but it is no result either. Says
-/// where it is, or why it is nowhere, which is no reason to tell nothing else.
-fn write_aside(name: &str, measurement: &Measurement) -> String {
-    let path = format!("{}.incomplete.json", file_name(name));
-    let json = serde_json::to_string_pretty(measurement).map_err(anyhow::Error::from);
-    match json.and_then(|json| save(path.as_ref(), &json)) {
-        Ok(()) => format!("what was measured until then is in {path}"),
-        Err(error) => format!("what was measured until then is in no file of its own ({error:#})"),
-    }
-}
-
-/// What is said of a run that failed: why, where what was measured is, and how to go on.
+/// What is said of a run that failed: why, and how to go on, or where what was measured is.
 fn given_up(
     failure: Error,
     kept: Result<Option<i64>, threadwise_report::Error>,
-    aside: &str,
+    aside: impl FnOnce() -> String,
 ) -> anyhow::Error {
-    let (failure, resume) = match (failure, kept) {
-        (failure, Ok(None)) => (failure.into(), String::new()),
+    let (failure, what_is_left) = match (failure, kept) {
+        (failure, Ok(None)) => (failure.into(), aside()),
         (failure, Ok(Some(id))) => {
-            let resume = format!("; go on with: threadwise lab run --resume {id}");
+            let resume = format!("go on with: threadwise lab run --resume {id}");
             (failure.into(), resume)
         }
         // What cannot be kept is not measured on: that is why it was interrupted.
-        (Error::Interrupted, Err(error)) => (anyhow::Error::from(error), String::new()),
-        (failure, Err(error)) => (failure.into(), format!("; it is not kept as ended ({error})")),
+        (Error::Interrupted, Err(error)) => (
+            anyhow::Error::from(error),
+            String::from("what the store took until then can be gone on with"),
+        ),
+        (failure, Err(error)) => (failure.into(), format!("it is not kept as ended ({error})")),
     };
-    failure.context(format!("given up; {aside}{resume}"))
+    failure.context(format!("given up; {what_is_left}"))
 }
 
 /// What is said of a run that was measured to its end and could not be kept so.
-fn unkept(error: threadwise_report::Error, reported: Result<ExitCode>, aside: &str) -> anyhow::Error {
+fn unkept(error: threadwise_report::Error, reported: Result<ExitCode>) -> anyhow::Error {
     let results = match reported {
         Ok(_) => String::from("its results are printed"),
         Err(why) => format!("nor could its results be reported ({why:#})"),
     };
-    anyhow::Error::from(error).context(format!("the run is not kept; {results}; {aside}"))
+    anyhow::Error::from(error).context(format!("the run is not kept as complete; {results}"))
 }
 
 /// The other sched_ext schedulers, as `scripts/peers` builds them.
@@ -538,27 +544,49 @@ mod tests {
             assert!(parts.iter().all(|part| said.contains(part)), "{said}");
             said
         };
-        let resumable = given_up(failure(), Ok(Some(7)), "it is nowhere");
-        says(resumable, &["it is nowhere", "--resume 7", "A ended with 1"]);
-        let not_kept = given_up(failure(), Err(full()), "it is in x");
-        says(not_kept, &["it is in x", "the disk is full", "A ended with 1"]);
-        let by_us = given_up(Error::Interrupted, Err(full()), "it is in x");
-        let said = says(by_us, &["it is in x", "the disk is full"]);
-        assert!(!said.contains("interrupted"), "nobody did: {said}");
-        let complete = unkept(full(), Ok(ExitCode::SUCCESS), "it is in x");
+        let in_x = || String::from("it is in x");
+        let stored = || -> String { panic!("the store has it") };
+        let resumable = given_up(failure(), Ok(Some(7)), stored);
+        says(resumable, &["--resume 7", "A ended with 1"]);
         says(
-            complete,
-            &["results are printed", "it is in x", "the disk is full"],
+            given_up(failure(), Ok(None), in_x),
+            &["it is in x", "A ended with 1"],
         );
+        let not_kept = given_up(failure(), Err(full()), stored);
+        says(not_kept, &["the disk is full", "A ended with 1"]);
+        let by_us = given_up(Error::Interrupted, Err(full()), stored);
+        let said = says(by_us, &["the disk is full"]);
+        assert!(!said.contains("interrupted"), "nobody did: {said}");
+        let complete = unkept(full(), Ok(ExitCode::SUCCESS));
+        says(complete, &["results are printed", "the disk is full"]);
     }
 
     #[test]
-    fn a_file_that_cannot_be_written_is_told_of() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/runs/phases.json");
-        let record = threadwise_report::Record::from_file(path.as_ref()).unwrap();
-        // Longer than a file's name may be (NAME_MAX in linux/limits.h).
-        let said = write_aside(&"x".repeat(300), &record.measurement);
-        assert!(said.contains("no file of its own (cannot write xxx"), "{said}");
+    fn what_no_store_keeps_is_a_file_that_can_be_read_as_a_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/two-apps.toml");
+        let line = Line::parse_from(["run", file, "--no-store"]);
+        let mut recording = line.options.experiment.task("7.2").unwrap().recording;
+        let path = folder.path().join("x.json");
+        assert!(write_aside(&path, &recording).contains("in no file (the run had not begun)"));
+        let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/runs/phases.json");
+        let mut measurement = threadwise_report::Record::from_file(kept.as_ref())
+            .unwrap()
+            .measurement;
+        let samples = std::mem::take(&mut measurement.samples);
+        recording.begin(&measurement).unwrap();
+        samples
+            .iter()
+            .for_each(|sample| recording.sample(sample).unwrap());
+        assert_eq!(recording.end(Some("interrupted")).unwrap(), None);
+        let said = write_aside(&path, &recording);
+        assert!(said.contains("x.json, for threadwise report"), "{said}");
+        let record = threadwise_report::Record::from_file(&path).unwrap();
+        assert_eq!(record.failure.as_deref(), Some("interrupted"));
+        assert_eq!(record.measurement.samples.len(), samples.len());
+        record.evaluate().unwrap();
+        let nowhere = write_aside(&path.join("x"), &recording);
+        assert!(nowhere.contains("in no file (cannot write"), "{nowhere}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use comfy_table::{Table, presets};
 use serde_json::json;
 use threadwise_lab::table;
 use threadwise_report::store::{Entry, Store};
-use threadwise_report::{Error, Record, State};
+use threadwise_report::{Error, Record, State, repeat};
 
 use crate::Format;
 
@@ -185,7 +185,7 @@ fn show(options: &ShowOptions) -> Result<()> {
         record.id,
         record.state,
         record.began,
-        record.manifest.command.join(" "),
+        repeat::line(&record.manifest.command),
         record.measurement.version,
         record.manifest.host
     );
@@ -204,17 +204,17 @@ fn delete(options: &DeleteOptions) -> Result<()> {
         .iter()
         .map(|run| store.find(run))
         .collect::<Result<_, _>>()?;
-    let running: Vec<Entry> = store.list()?;
-    let is_running = |id: &i64| {
-        running
-            .iter()
-            .any(|run| run.id == *id && run.state == State::Running)
-    };
-    if let Some(id) = found.iter().find(|id| is_running(id)) {
-        anyhow::bail!("run {id} is measured now: nothing was deleted");
+    let all: Vec<Entry> = store.list()?;
+    let chosen: Vec<&Entry> = all.iter().filter(|run| found.contains(&run.id)).collect();
+    if let Some(run) = chosen.iter().find(|run| run.state == State::Running) {
+        anyhow::bail!("run {} is measured now: nothing was deleted", run.id);
     }
-    for id in found {
-        store.delete(id)?;
+    for run in chosen {
+        store.delete(run.id)?;
+        eprintln!(
+            "threadwise: deleted run {} ({}, {} samples)",
+            run.id, run.experiment, run.nr_samples
+        );
     }
     Ok(())
 }

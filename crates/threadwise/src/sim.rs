@@ -11,10 +11,13 @@ mod table;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use clap::builder::RangedI64ValueParser;
+use indicatif::ProgressBar;
 use threadwise_lab::experiment::{Experiment, Program, Scheduler, Stages, Synthetic};
 use threadwise_lab::run::{Label, Measurement, Sample, VERSION, asymmetry};
 use threadwise_machine::Machine;
@@ -81,6 +84,9 @@ pub enum Command {
 ///
 /// Whether ours knows which CPUs share cores on a machine whose kernel does not depends on --machine in its command, as in
 /// the lab. Where the machine's file gives power figures, the table has what its packages consumed in the time of a run.
+///
+/// Each sample is kept at once: --resume goes on with an interrupted run. Exit status: 0 done, 1 with --strict if a must does
+/// not hold, 2 an error, or interrupted.
 #[derive(clap::Args)]
 pub struct RunOptions {
     #[command(flatten)]
@@ -381,6 +387,7 @@ fn simulate(task: Task, options: &RunOptions, change: &(dyn Fn(&mut World) + Syn
         .filter(|&(round, run, scheduler)| !taken.contains(&(round, scheduler.name.clone(), run.clone())))
         .collect();
     let bar = progress_bar();
+    let is_done = end_on_signals(&bar, recording.id())?;
     bar.set_length((taken.len() + jobs.len()) as u64);
     bar.set_position(taken.len() as u64);
     let play = |&(round, run, scheduler): &(u32, &Vec<String>, &Scheduler)| {
@@ -399,8 +406,29 @@ fn simulate(task: Task, options: &RunOptions, change: &(dyn Fn(&mut World) + Syn
     bar.finish_and_clear();
     recording.timelines(&timelines(&experiment, &machine, mips, change)?)?;
     recording.end(None)?;
+    is_done.store(true, Ordering::Relaxed);
     measurement.samples = samples;
     Ok(measurement)
+}
+
+/// Has SIGINT and SIGTERM end this process at once, and say how to go on with the run that is kept, if one is: each sample is in
+/// the store as soon as it is taken. Nothing is said any more once all is measured, which whoever has it in hand is to say.
+fn end_on_signals(bar: &ProgressBar, kept: Option<i64>) -> Result<Arc<AtomicBool>> {
+    let is_done = Arc::new(AtomicBool::new(false));
+    let (bar, done) = (bar.clone(), is_done.clone());
+    let how = match kept {
+        Some(id) => format!("go on with: threadwise sim run --resume {id}"),
+        None => String::from("nothing is kept (--no-store)"),
+    };
+    let end = move || {
+        if !done.load(Ordering::Relaxed) {
+            bar.finish_and_clear();
+            eprintln!("threadwise: interrupted; {how}");
+        }
+        std::process::exit(2);
+    };
+    ctrlc::set_handler(end).context("cannot handle signals")?;
+    Ok(is_done)
 }
 
 /// The runs of a round, each under each scheduler.

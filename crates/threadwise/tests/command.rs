@@ -67,6 +67,15 @@ fn every_command_explains_itself() {
 }
 
 #[test]
+fn who_carries_out_an_experiment_says_how_it_may_end() {
+    for command in ["lab", "sim"] {
+        let help = text(&threadwise(&[command, "run", "--help"]).stdout);
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(help.contains("Exit status: 0 done, 1 with --strict"), "{help}");
+    }
+}
+
+#[test]
 fn numbers_out_of_range_are_told_their_range() {
     for (line, said) in [
         ("sim run x.toml --rounds -1", "-1 is not in 2..=1000"),

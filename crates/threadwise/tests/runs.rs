@@ -4,6 +4,9 @@
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
 use std::collections::BTreeSet;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -139,7 +142,16 @@ fn runs_are_listed_exported_and_deleted() {
     let exported = place.prints("runs export last");
     std::fs::write(place.path().join("run.json"), &exported).unwrap();
     assert_eq!(place.prints("runs show run.json"), place.prints("runs show 1"));
-    place.prints("runs delete 1");
+    let mut value: serde_json::Value = serde_json::from_str(&exported).unwrap();
+    value["manifest"]["command"] = serde_json::json!(["threadwise", "sim", "run", "it's a.toml"]);
+    std::fs::write(place.path().join("run.json"), value.to_string()).unwrap();
+    let shown = place.prints("runs show run.json");
+    assert!(
+        shown.contains(r"command: threadwise sim run 'it'\''s a.toml'"),
+        "{shown}"
+    );
+    let deleted = text(&place.run("runs delete 1").stderr);
+    assert_eq!(deleted, "threadwise: deleted run 1 (two-apps, 16 samples)\n");
     assert_eq!(listed(&place)["runs"], serde_json::json!([]));
     for (line, said) in [
         ("runs show 1", "\"1\" is no run"),
@@ -224,6 +236,131 @@ fn a_run_that_was_killed_goes_on_where_it_stopped() {
     let at_once = place.prints(&format!("{line} --no-store"));
     assert!(resumed == at_once, "as if it had not been interrupted");
     place.fails("sim run --resume 1", "it is complete");
+}
+
+#[test]
+fn a_run_that_a_signal_ends_says_how_to_go_on() {
+    let place = Place::new();
+    let line = "sim run {repository}/experiments/phases.toml --seconds 10 --rounds 400";
+    for (more, signal, said) in [
+        ("", libc::SIGINT, "go on with: threadwise sim run --resume 1"),
+        (" --no-store", libc::SIGTERM, "nothing is kept (--no-store)"),
+    ] {
+        let mut command = place.command(&format!("{line}{more}"));
+        let running = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It has begun by then, which without a store nobody else sees.
+        let patience = Instant::now() + Duration::from_secs(60);
+        while !catches(running.id(), signal) {
+            assert!(Instant::now() < patience);
+        }
+        // SAFETY: the child has not been waited for.
+        unsafe { libc::kill(running.id() as i32, signal) };
+        let output = running.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let told = text(&output.stderr);
+        assert!(
+            told.ends_with(&format!("threadwise: interrupted; {said}\n")),
+            "{told}"
+        );
+    }
+    let listed = place.prints("runs list");
+    assert!(
+        listed.contains("interrupted") && !listed.contains("running"),
+        "{listed}"
+    );
+    // Of less than two rounds there is nothing to show.
+    let nothing = "run 1 was interrupted after 0 of 400 rounds, and two are needed: go on with threadwise sim run --resume 1";
+    for line in ["runs show 1", "report 1", "compare 1 1"] {
+        place.fails(line, nothing);
+    }
+}
+
+/// Whether a process handles a signal (SigCgt in proc_pid_status(5)).
+fn catches(pid: u32, signal: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    caught.is_some_and(|caught| u64::from_str_radix(caught.trim(), 16).unwrap() >> (signal - 1) & 1 == 1)
+}
+
+#[test]
+fn what_cannot_be_written_is_known_before_anything_runs() {
+    let place = Place::new();
+    place.fails(
+        &format!("{TWO_APPS} -o nowhere/x.json"),
+        "cannot write nowhere/x.json",
+    );
+    assert!(!place.path().join("threadwise/runs.db").exists());
+    place.prints(&format!("{TWO_APPS} -o x.json"));
+    let written = std::fs::read_to_string(place.path().join("x.json")).unwrap();
+    assert!(written.contains("threadwise.lab/1"), "{written}");
+    // What ends early leaves what was there.
+    place.fails(&format!("{TWO_APPS} -o x.json --run C"), "the experiment has");
+    assert_eq!(
+        std::fs::read_to_string(place.path().join("x.json")).unwrap(),
+        written
+    );
+}
+
+/// The command by who may read the store and not write to it.
+fn by_a_reader(command: &mut Command) -> &mut Command {
+    // SAFETY: geteuid() has no preconditions and cannot fail.
+    match unsafe { libc::geteuid() } {
+        // Root may write to everything; this is nobody.
+        0 => command.uid(65534),
+        _ => command,
+    }
+}
+
+#[test]
+fn a_store_that_may_only_be_read_is_read() {
+    let place = Place::new();
+    place.prints(TWO_APPS);
+    place.prints(TWO_APPS);
+    let (program, store) = (
+        place.path().join("threadwise/program"),
+        place.path().join("threadwise/runs.db"),
+    );
+    std::fs::copy(env!("CARGO_BIN_EXE_threadwise"), &program).unwrap();
+    let mode = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    mode(place.path(), 0o777);
+    mode(&program, 0o555);
+    let page = place.path().join("page.html");
+    mode(&store, 0o444);
+    mode(store.parent().unwrap(), 0o555);
+    let output = |line: &str| {
+        let mut command = Command::new(&program);
+        let command = command.args(line.split(' ')).arg("--store").arg(&store);
+        let output = by_a_reader(command.current_dir("/")).output().unwrap();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    for line in [
+        "runs list",
+        "runs show 1",
+        "runs export last",
+        "compare 1 2",
+        &format!("report 1 -o {}", page.display()),
+    ] {
+        let (status, printed, said) = output(line);
+        assert!(status == Some(0) && !printed.is_empty(), "{line}: {said}");
+    }
+    for line in ["runs delete 1", &TWO_APPS.replace("{repository}", REPOSITORY)] {
+        let (status, _, said) = output(line);
+        assert!(
+            status == Some(2) && said.contains("may not be written to: give yourself write access"),
+            "{line}: {said}"
+        );
+    }
+    mode(&store, 0o000);
+    let (_, _, said) = output("runs list");
+    assert!(
+        said.contains("cannot open store") && said.contains("Permission denied"),
+        "{said}"
+    );
+    mode(store.parent().unwrap(), 0o755);
 }
 
 #[test]
