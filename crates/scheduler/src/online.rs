@@ -53,3 +53,18 @@ pub fn check_ring(mut read: impl FnMut() -> Result<(Vec<u16>, u32)>) -> Result<(
     );
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_is_followed_from_its_first_cpu_on() {
+        // Of four CPUs the last and the second are there.
+        assert_eq!(of_ring(&[3, 3, 3, 1], 2), [1, 3]);
+        // One that comes twice is seen, as is one that leads nowhere.
+        assert_eq!(of_ring(&[1, 1, 3, 1], 2), [1, 1]);
+        assert_eq!(of_ring(&[1, 9], 2), [1, 9]);
+        assert_eq!(of_ring(&[], 1), [0; 0]);
+    }
+}
