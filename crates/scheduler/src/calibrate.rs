@@ -25,8 +25,9 @@ const REPEATS: usize = 5;
 const EQUAL: f64 = 0.06;
 
 /// The capacity of each CPU, [`CAPACITY_ONE`] for the fastest; one after the other, some milliseconds each. CPUs on which this
-/// process may not run are not measured, and count as their core, or else as the slowest of the others. Other load on a CPU does not matter, as the time counts that the measuring thread itself had, nor does
-/// load on one CPU of a core that the machine shows. On a core that it does not show, load makes the others slower.
+/// process may not run are not measured, and count as their core, or else as the slowest of the others. Other load on a CPU does
+/// not matter, as the time counts that the measuring thread itself had, nor does load on one CPU of a core that the machine shows.
+/// On a core that it does not show, load makes the others slower.
 ///
 /// # Errors
 /// If no thread can be started, or it cannot be bound to one of its CPUs.

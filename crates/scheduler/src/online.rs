@@ -36,22 +36,20 @@ fn of_ring(next: &[u16], nr: u32) -> Vec<usize> {
 
 /// The ring by which the BPF program walks over CPUs, as `read` has it, must hold those that are online, each once.
 pub fn check_ring(mut read: impl FnMut() -> Result<(Vec<u16>, u32)>) -> Result<()> {
-    let mut seen = (Vec::new(), Vec::new());
-    for _ in 0..ASKED {
+    let mut asked = 0;
+    loop {
         let (next, nr) = read()?;
-        seen = (of_ring(&next, nr), all_online()?);
-        if seen.0 == seen.1 {
+        let (walked, online) = (of_ring(&next, nr), all_online()?);
+        if walked == online {
             return Ok(());
         }
+        asked += 1;
+        ensure!(
+            asked < ASKED,
+            "looks at CPUs took in {walked:?}, and online are {online:?}"
+        );
         sleep(Duration::from_millis(100));
     }
-    ensure!(
-        seen.0 == seen.1,
-        "looks at CPUs took in {:?}, and online are {:?}",
-        seen.0,
-        seen.1
-    );
-    Ok(())
 }
 
 #[cfg(test)]
