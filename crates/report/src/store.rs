@@ -591,7 +591,9 @@ fn patiently(open: impl Fn() -> Result<Store, Error>) -> Result<Store, Error> {
 
 /// Whether another process writes, or was ended while it wrote: then there is more than the file has.
 fn has_log(path: &Path) -> bool {
-    let mut log = path.as_os_str().to_os_string();
+    // It is beside the file itself, not beside a link to that.
+    let file = path.canonicalize().unwrap_or_else(|_| path.into());
+    let mut log = file.into_os_string();
     log.push("-wal");
     std::fs::metadata(log).is_ok_and(|log| log.len() > 0)
 }

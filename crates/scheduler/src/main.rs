@@ -104,19 +104,22 @@ fn schedule(options: &Options, shutdown: &AtomicBool, signals: &Receiver<()>) ->
     }
     let mut attempts = Attempts::default();
     loop {
-        let begun = Instant::now();
         let mut object = MaybeUninit::uninit();
         let mut scheduler = match Scheduler::attach(options, &mut object) {
             Ok(scheduler) => scheduler,
             Err(error) => {
                 attempts.failed(error)?;
+                if shutdown.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
                 continue;
             }
         };
+        let attached = Instant::now();
         tracing::info!("{NAME} schedules this machine; press Ctrl-C to hand it back");
         match scheduler.serve(shutdown, signals)? {
             Ended::Detached(exit) if !exit.should_restart() => return Ok(()),
-            Ended::Newcomers | Ended::Detached(_) => attempts.lasted(begun.elapsed())?,
+            Ended::Newcomers | Ended::Detached(_) => attempts.lasted(attached.elapsed())?,
         }
     }
 }

@@ -181,15 +181,23 @@ impl<'a> Scheduler<'a> {
                 .as_mut()
                 .is_some_and(|newcomers| newcomers.have_settled(&came, Instant::now()));
         }
-        let ring = self.check_ring();
-        let goes_on = grown && !shutdown.load(Ordering::Relaxed) && !uei_exited!(&self.skel, uei);
+        let ring = if uei_exited!(&self.skel, uei) {
+            Ok(())
+        } else {
+            self.check_ring()
+        };
+        // The hooks do not see a CPU that comes or goes after that.
+        let exited = uei_exited!(&self.skel, uei);
+        let goes_on = grown && !shutdown.load(Ordering::Relaxed) && !exited;
         drop(self.link.take());
         if let Some(recording) = &self.recording {
             recording.consume().context("cannot write what was recorded")?;
         }
         // Why it ended matters more than what it left.
         let exit = uei_report!(&self.skel, uei)?;
-        ring?;
+        if !exited {
+            ring?;
+        }
         self.check_counts()?;
         self.check_programs()?;
         if goes_on {

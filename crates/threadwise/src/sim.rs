@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use clap::builder::RangedI64ValueParser;
 use indicatif::ProgressBar;
@@ -585,6 +585,14 @@ fn sample(
         .map_err(anyhow::Error::msg)?;
     let outcome = world.outcome();
     let rate = |work_ns: f64| work_ns / unit_ns(mips) as f64 / experiment.seconds;
+    for (program, name) in outcome.programs.iter().zip(run) {
+        ensure!(
+            program.work_ns > 0.0,
+            "{name} got nothing done in {} s under {}: let programs run for longer (--seconds)",
+            experiment.seconds,
+            scheduler.name
+        );
+    }
     Ok(Sample {
         round,
         boot: 0,

@@ -718,21 +718,30 @@ void BPF_STRUCT_OPS(threadwise_cpu_online, s32 cpu)
 	link_online(cpu, true);
 }
 
-/*
- * A task that waits in the queue of a CPU that goes is taken by the others. Those that may run only there are
- * put where the CPU itself takes them last of all and sends them on; newer kernels have done so by now.
- */
-void BPF_STRUCT_OPS(threadwise_cpu_offline, s32 cpu)
+/* Puts what waits in a queue for a CPU that goes where that takes it last of all, and sends it on. */
+__noinline int send_on(u64 queue, s32 cpu)
 {
 	struct task_struct *p;
 
-	link_online(cpu, false);
 	bpf_rcu_read_lock();
-	bpf_for_each(scx_dsq, p, cpu, 0) {
-		if (p->nr_cpus_allowed == 1)
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		if (scx_bpf_task_cpu(p) == cpu)
 			scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
 	}
 	bpf_rcu_read_unlock();
+	return 0;
+}
+
+/* The CPU looks at no queue any more, and some that wait for it may run nowhere else. Newer kernels have done
+ * so by now. */
+void BPF_STRUCT_OPS(threadwise_cpu_offline, s32 cpu)
+{
+	s32 slot;
+
+	link_online(cpu, false);
+	send_on(cpu, cpu);
+	bpf_for(slot, 0, alternate ? TW_ALTERNATION_PROGRAMS : 0)
+		send_on(TW_HELD_QUEUE + slot, cpu);
 	unmark_if_empty(cpu);
 }
 

@@ -10,9 +10,8 @@
 #define TW_STARVED_NS (1000ULL * 1000 * WATCHDOG_MS * 2)
 
 /* include/linux/sched.h */
-#define PF_EXITING	  0x00000004
-#define PF_KTHREAD	  0x00200000
-#define PF_NO_SETAFFINITY 0x04000000
+#define PF_EXITING 0x00000004
+#define PF_KTHREAD 0x00200000
 
 /* The same: a task that another CPU is about to queue. */
 #define TASK_WAKING 0x00000200
@@ -249,13 +248,9 @@ const volatile u32 nr_faster = 0;
 const volatile u32 nr_places = 0;
 const volatile u16 places[TW_MAX_CPUS];
 
-/* Whether it is a kernel thread of one CPU (kthread_bind()). On a machine of one, or with one that is not
- * isolated, all others may run on one CPU only, too. */
 static bool is_bound_kernel_thread(const struct task_struct *p)
 {
-	u32 both = PF_KTHREAD | PF_NO_SETAFFINITY;
-
-	return (p->flags & both) == both && p->nr_cpus_allowed == 1;
+	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;
 }
 
 /*
