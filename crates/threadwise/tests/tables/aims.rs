@@ -272,6 +272,7 @@ fn jitter() -> Vec<Aim> {
         jitter_of(&simulated, 2),
         jitter_of(&kept("pairs", fast), 1),
         jitter_of(&lab("same-phases"), 1),
+        jitter_of(&lab("same-phases-fast"), 1),
     ];
     all.into_iter().flatten().collect()
 }

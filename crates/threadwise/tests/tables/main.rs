@@ -403,6 +403,10 @@ fn the_tables_are_what_simulations_and_stored_runs_say() {
             pairs::lab_same_phases(&measured("lab-same-phases")),
         ),
         (
+            "lab-same-phases-fast",
+            pairs::lab_same_phases(&measured("lab-same-phases-fast")),
+        ),
+        (
             "lab-same-phases-peers",
             pairs::lab_same_phases(&measured("lab-same-phases-peers")),
         ),
