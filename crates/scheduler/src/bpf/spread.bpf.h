@@ -174,7 +174,7 @@ static s32 claim_best(struct task_ctx *tctx, u8 *known, u32 nr_others, const str
  * An idle CPU as the mode wants it for a task, claimed, or -1: one that wakes up takes the best, one that
  * `runs` leaves its own only for a better one.
  */
-static s32 claim_spot(struct task_struct *p, s32 prev, bool runs)
+__noinline s32 claim_spot(struct task_struct *p __arg_trusted, s32 prev, bool runs)
 {
 	u32 zero = 0, nr_ready, nr_others;
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &zero);
