@@ -67,7 +67,6 @@ __noinline int note_change(s32 cpu, u64 now)
 /* What the tasks behind each last-level cache need, its CPUs, and how many of all tasks are at home there. */
 static void sum_up(struct tally *tally)
 {
-	const struct cpumask *online = scx_bpf_get_online_cpumask();
 	u32 i, nr = nr_spots();
 	struct candidate found;
 	s32 at = next_cpu(0);
@@ -77,15 +76,13 @@ static void sum_up(struct tally *tally)
 	bpf_for(i, 0, nr) {
 		s32 cpu = walk_online(&at);
 
-		if (bpf_cpumask_test_cpu(cpu, online))
-			tally->homes[llc_at(cpu)].nr_cpus++;
+		tally->homes[llc_at(cpu)].nr_cpus++;
 		if (!look_at_candidate(cpu, cpu, &found))
 			continue;
 		tally->need[llc_at(cpu)] += found.need;
 		if (tw_counts_at_home(&found.stay, found.is_bound))
 			tally->homes[(found.stay.home - 1) & (TW_DOMAINS - 1)].nr_at_home++;
 	}
-	scx_bpf_put_cpumask(online);
 }
 
 /* Whether the program of a task that is away from home is to be at home here. */

@@ -42,12 +42,13 @@ static u32 online_at_most(u32 most)
  */
 static void link_online(s32 changing, bool comes)
 {
-	const struct cpumask *online = scx_bpf_get_online_cpumask();
+	const struct cpumask *online;
 	u32 i, nr = 0;
 	s32 next = -1;
 
 	if (fault == TW_FAULT_UNLINKED && changing >= 0)
-		goto put;
+		return;
+	online = scx_bpf_get_online_cpumask();
 	/* Backwards, and twice around: what follows the last is found in the first round. */
 	bpf_for(i, 0, 2 * nr_cpus) {
 		s32 cpu = (2 * nr_cpus - 1 - i) % nr_cpus;
@@ -59,9 +60,8 @@ static void link_online(s32 changing, bool comes)
 		next = cpu;
 		nr += i < nr_cpus;
 	}
-	nr_online = nr;
-put:
 	scx_bpf_put_cpumask(online);
+	nr_online = nr;
 }
 
 #endif /* TW_ONLINE_BPF_H */

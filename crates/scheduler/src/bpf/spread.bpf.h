@@ -64,8 +64,7 @@ static u32 nr_spots(void)
 }
 
 /* Of all CPUs but one. */
-static void count_busy(struct tally *tally, s32 without, const struct cpumask *idle,
-		       const struct cpumask *online)
+static void count_busy(struct tally *tally, s32 without, const struct cpumask *idle)
 {
 	u32 i, nr = nr_spots();
 	s32 at = next_cpu(tally->seeker.prev);
@@ -75,7 +74,7 @@ static void count_busy(struct tally *tally, s32 without, const struct cpumask *i
 	bpf_for(i, 0, nr) {
 		s32 cpu = walk_online(&at);
 
-		if (cpu == without || bpf_cpumask_test_cpu(cpu, idle) || !bpf_cpumask_test_cpu(cpu, online))
+		if (cpu == without || bpf_cpumask_test_cpu(cpu, idle))
 			continue;
 		tally->llc[llc_at(cpu)]++;
 		tally->package[package_at(cpu)]++;
@@ -146,7 +145,7 @@ static void look_at_spots(const struct task_struct *p, bool runs, struct tally *
 	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
 	const struct cpumask *online = scx_bpf_get_online_cpumask();
 
-	count_busy(tally, runs ? tally->seeker.prev : -1, idle, online);
+	count_busy(tally, runs ? tally->seeker.prev : -1, idle);
 	tally->own_rank = runs ? rank_spot(p, tally->seeker.prev, idle, online, tally) : TW_SEAT_NONE;
 	find_spot(p, idle, online, tally);
 	scx_bpf_put_cpumask(online);
