@@ -129,6 +129,14 @@ impl Idle {
         Some(self.claim(found))
     }
 
+    /// Claims the first of these from this one on, of an idle core if there is one, wherever others found theirs.
+    pub(crate) fn claim_next_in(&mut self, allowed: &CpuMask, from: CpuIndex) -> Option<CpuIndex> {
+        let whole = self.whole.as_ref().and_then(|whole| whole.next_in(allowed, from));
+        let found = whole.or_else(|| self.cpus.next_in(allowed, from))?;
+        self.remove(found);
+        Some(found)
+    }
+
     fn claim(&mut self, cpu: CpuIndex) -> CpuIndex {
         self.remove(cpu);
         self.cursor = (cpu + 1) % self.cores.len();

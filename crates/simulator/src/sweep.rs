@@ -27,10 +27,10 @@ pub struct Sweep {
 pub struct Swept {
     /// All worlds up to this number, without it, were played, and others perhaps.
     pub up_to: u64,
-    /// How many were played.
+    /// How many were played; if one failed, how many come before that.
     pub nr_worlds: u64,
-    /// The events in them.
-    pub nr_events: u64,
+    /// The events in them; where one failed nobody knows, as others were begun behind it.
+    pub nr_events: Option<u64>,
     /// The first world that failed, and what was wrong in it.
     pub failed: Option<(u64, String)>,
 }
@@ -63,11 +63,15 @@ impl Sweep {
                 scope.spawn(work);
             }
         });
+        let failed = lock(&failed).take();
         Swept {
             up_to: self.from + next.into_inner().min(self.nr_worlds),
-            nr_worlds: nr_done.into_inner(),
-            nr_events: nr_events.into_inner(),
-            failed: lock(&failed).take(),
+            nr_worlds: match &failed {
+                Some((number, _)) => number - self.from,
+                None => nr_done.into_inner(),
+            },
+            nr_events: failed.is_none().then(|| nr_events.into_inner()),
+            failed,
         }
     }
 }

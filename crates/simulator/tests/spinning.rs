@@ -14,7 +14,7 @@ const MS: Ns = 1_000_000;
 const MIPS: u32 = 60;
 
 /// For so long, once all phases are so old that turns end with their boosts.
-const MEASURED: Ns = 4_000 * MS;
+const MEASURED: Ns = 8_000 * MS;
 const SETTLED: Ns = 500 * MS;
 
 /// What programs of eight threads do on eight CPUs, in CPUs' work: those of these ratios whose threads sleep, with phases of 20 ms,

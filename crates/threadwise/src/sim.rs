@@ -320,7 +320,7 @@ fn show(options: &TimelineOptions) -> Result<()> {
     world.run_until(to).map_err(anyhow::Error::msg)?;
     let drawing = Drawing {
         names: run,
-        serial_threshold: Tunables::default().serial_threshold,
+        serial_threshold: threshold_of(scheduler)?,
         from,
         to,
     };
@@ -473,7 +473,7 @@ fn timelines(
             cpus[ran.cpu].extend(within(ran.from, ran.to, happened.program_of(ran.task)));
         }
         let mut phases = vec![Vec::new(); run.len()];
-        for phase in happened.phases(Tunables::default().serial_threshold) {
+        for phase in happened.phases(threshold_of(scheduler)?) {
             phases[phase.program].extend(within(phase.from, phase.to, usize::from(phase.parallel)));
         }
         Ok(report::Timeline {
@@ -635,6 +635,12 @@ fn start(
     round: u32,
     run: &[String],
 ) -> Result<()> {
+    let exact_ns = UNIT_INSTRUCTIONS as f64 * 1000.0 / f64::from(mips);
+    ensure!(
+        exact_ns < 1.01 * unit_ns(mips) as f64,
+        "a unit of work takes {exact_ns:.2} ns at {mips} million instructions a second, and simulated time is in whole ones: \
+         simulate at most 10000"
+    );
     if machine.has_smt() || experiment.same_phases {
         world.scatter(seed_of(experiment, round));
     }
@@ -679,6 +685,12 @@ fn described(file: &Path, machine: &Machine) -> Result<Scripted> {
             .sum(),
     )?;
     Ok(Scripted::new(described))
+}
+
+/// With how many ready threads a program is serial, as this scheduler has it, or ours without options.
+fn threshold_of(scheduler: &Scheduler) -> Result<u32> {
+    let tunables = Ours::of(scheduler)?.map_or_else(Tunables::default, |ours| ours.tunables.tunables());
+    Ok(tunables.serial_threshold)
 }
 
 /// What of the command line of our scheduler can be simulated.

@@ -17,4 +17,5 @@ pub use rtapp::{Assumptions, Refused, play};
 pub use script::{Object, Op, Play, Script, Stage, TimerKind};
 pub use scripted::{Record, Records, Scripted};
 pub use staged::Staged;
+pub(crate) use weights::load_of;
 pub use weights::of_nice as weight_of_nice;

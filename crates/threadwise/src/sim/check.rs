@@ -173,7 +173,10 @@ impl Options {
         let Some(found) = found else {
             println!(
                 "[simulated] {} of {} worlds of seed {} hold ({} events)",
-                swept.nr_worlds, self.worlds, self.seed, swept.nr_events
+                swept.nr_worlds,
+                self.worlds,
+                self.seed,
+                swept.nr_events.unwrap_or_default()
             );
             return;
         };

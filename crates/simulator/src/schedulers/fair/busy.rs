@@ -129,7 +129,7 @@ impl Fair {
     /// `task_h_load()`.
     fn load_of(&self, kernel: &Kernel, task: TaskIndex) -> i64 {
         let share = self.utilization.ready_of_task(kernel, task);
-        (self.entities[task].weight as f64 / 100.0 * 1024.0 * share).round() as i64
+        (self.entities[task].weight as f64 * share).round() as i64
     }
 
     fn load(&self, kernel: &Kernel, cpus: &[CpuIndex]) -> Load {

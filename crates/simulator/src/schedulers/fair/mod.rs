@@ -25,10 +25,14 @@ use self::utilization::Utilization;
 use self::wakeup::IdleScan;
 use crate::Ns;
 use crate::kernel::{CpuIndex, Doing, ENDLESS, Kernel, TaskIndex};
+use crate::programs::load_of;
 use crate::scheduler::{Enqueue, Scheduler};
 
 /// sysctl_sched_base_slice, times 1 + log2 of the CPUs, at most 8 (`update_sysctl()`).
 const BASE_SLICE_NS: Ns = 700_000;
+
+/// What a task of nice 0 weighs (`NICE_0_LOAD`, scaled down).
+const NICE_0_LOAD: i64 = 1024;
 
 /// An entity's account, in nanoseconds of virtual time times 100.
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,14 +115,16 @@ impl Fair {
 
     /// Virtual time for so much time.
     fn virtual_ns(&self, task: TaskIndex, ns: Ns) -> i64 {
-        ns as i64 * 100 * 100 / self.entities[task].weight
+        ns as i64 * 100 * NICE_0_LOAD / self.entities[task].weight
     }
 
     /// For how long a task has to run until its request is served.
     fn request_ns(&self, task: TaskIndex) -> Ns {
         let entity = &self.entities[task];
         let left = (entity.deadline - entity.vruntime).max(0);
-        (left * entity.weight).unsigned_abs().div_ceil(100 * 100)
+        (left * entity.weight)
+            .unsigned_abs()
+            .div_ceil(100 * NICE_0_LOAD.unsigned_abs())
     }
 
     /// `update_curr()`.
@@ -266,7 +272,7 @@ impl Scheduler for Fair {
 
     fn enable(&mut self, kernel: &Kernel, task: TaskIndex) {
         self.entities.push(Entity {
-            weight: i64::from(kernel.tasks[task].weight),
+            weight: i64::from(load_of(kernel.tasks[task].weight)),
             ..Entity::default()
         });
         self.idle_scan.enable(kernel.tasks[task].cpu);

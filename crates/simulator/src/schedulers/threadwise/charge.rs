@@ -3,7 +3,7 @@
 
 use threadwise_policy::{Class, Task, is_beside_others, is_light, loss_of_speed};
 
-use super::Threadwise;
+use super::{Threadwise, uptime};
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
 
 impl Threadwise {
@@ -18,7 +18,7 @@ impl Threadwise {
         let weight = self.weight_of(kernel, task);
         let ran_ns = kernel.tasks[task].ran - self.tasks[task].charged_ns;
         let light_ago_ns = if is_light(weight) {
-            kernel.now - self.light_at
+            uptime(kernel) - self.light_at
         } else {
             0
         };
@@ -32,7 +32,7 @@ impl Threadwise {
             "the clock never goes back"
         );
         if moved != self.vtime_now && light_ago_ns > 0 {
-            self.light_at = kernel.now;
+            self.light_at = uptime(kernel);
         }
         self.vtime_now = moved;
         let waited_ns = kernel.tasks[task].waited - self.tasks[task].waited_ns;

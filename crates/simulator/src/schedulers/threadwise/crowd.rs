@@ -6,6 +6,7 @@ use threadwise_policy::{
     serial_ready_ns, weighed_ns,
 };
 
+use super::uptime;
 use crate::Ns;
 use crate::kernel::Kernel;
 
@@ -64,14 +65,14 @@ impl Crowd {
 
     /// Counts them, unless it did a moment ago.
     pub(super) fn count(&mut self, kernel: &Kernel) {
-        let in_ns = kernel.now - self.counted_at;
+        let in_ns = uptime(kernel) - self.counted_at;
         if in_ns < CROWD_PERIOD_NS {
             return;
         }
         self.mean_weight = mean_weight(self.mean_weight, self.beside_ns, self.weighed_ns, in_ns);
         (self.beside_ns, self.weighed_ns) = (0, 0);
         self.nr_ready = serial_ready(self.nr_ready, self.ready_ns - self.counted_ns, in_ns);
-        self.counted_at = kernel.now;
+        self.counted_at = uptime(kernel);
         self.counted_ns = self.ready_ns;
         let online = (0..kernel.cpus.len()).filter(|&cpu| kernel.is_online(cpu));
         self.boost_left = boost_left(self.nr_ready, online.count() as u32);

@@ -4,7 +4,6 @@
 use threadwise_policy::leaves_cache;
 
 use super::Threadwise;
-use crate::idle::Idle;
 use crate::kernel::{CpuIndex, Kernel, Place, TaskIndex};
 
 impl Threadwise {
@@ -23,7 +22,9 @@ impl Threadwise {
     pub(super) fn claim_near(&self, kernel: &mut Kernel, task: TaskIndex) -> Result<CpuIndex, bool> {
         let llc = kernel.domains.llc_of(kernel.tasks[task].cpu);
         let has_caches = kernel.domains.nr_llcs() > 1;
-        let near = has_caches.then(|| kernel.claim_in_llc(task, llc, Idle::claim_any_in));
+        let from = kernel.tasks[task].cpu;
+        let near =
+            has_caches.then(|| kernel.claim_in_llc(task, llc, |idle, near| idle.claim_next_in(near, from)));
         if let Some(near) = near.flatten() {
             return Ok(near);
         }

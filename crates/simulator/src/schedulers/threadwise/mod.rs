@@ -156,6 +156,14 @@ pub struct Threadwise {
     crowd: Crowd,
 }
 
+/// How long before it runs anything a simulated machine was booted: to the policy a time of 0 is one that never came.
+const BOOTED_AGO_NS: Ns = 60_000_000_000;
+
+/// The time since the machine was booted, for what the policy keeps points of time of.
+fn uptime(kernel: &Kernel) -> Ns {
+    BOOTED_AGO_NS + kernel.now
+}
+
 impl Threadwise {
     /// For the kernel's CPUs, whose capacities it knows, and of whose cores what the kernel does.
     pub fn new(kernel: &mut Kernel, tun: Tunables) -> Self {
@@ -310,16 +318,10 @@ impl Threadwise {
         Some(found)
     }
 
-    /// Claims an idle CPU for a task that wakes up, and is counted among the ready ones or is about to be.
-    fn claim_idle(
-        &mut self,
-        kernel: &mut Kernel,
-        task: TaskIndex,
-        prev: CpuIndex,
-        is_counted: bool,
-    ) -> Option<CpuIndex> {
+    /// Claims an idle CPU for a task that wakes up.
+    fn claim_idle(&mut self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
         let seat = match (self.has_mode(), self.hidden_smt) {
-            (true, _) => self.claim_spot(kernel, task, prev, is_counted),
+            (true, _) => self.claim_spot(kernel, task, prev),
             (false, true) => self.claim_seat(kernel, task, prev, Seat::NONE),
             (false, false) => None,
         };
@@ -333,7 +335,7 @@ impl Threadwise {
         if !self.has_smt || self.hidden_smt || self.has_mode() {
             return Some(seat);
         }
-        Some(self.prefer_core(kernel, (task, is_counted), prev, seat))
+        Some(self.prefer_core(kernel, task, prev, seat))
     }
 
     /// A better CPU than this to which a task of this class goes, and whether it is taken from another.
@@ -387,7 +389,7 @@ impl Threadwise {
         }
         let idle = match kernel.tasks[task].bound_to {
             Some(_) => kernel.claim_idle(own).then_some(own),
-            None => self.claim_idle(kernel, task, own, true),
+            None => self.claim_idle(kernel, task, own),
         };
         if let Some(cpu) = idle {
             kernel.insert_local(task, cpu, self.free_slice(), false);
@@ -635,19 +637,19 @@ impl Scheduler for Threadwise {
     }
 
     fn select_cpu(&mut self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> CpuIndex {
+        self.runnable(kernel, task);
         if self.held_as(kernel, task).is_some() {
             return prev;
         }
         if self.nr_faster > 0 {
-            let nr_ready = self.groups[kernel.tasks[task].program].nr_ready() + 1;
-            let class = self.class_among(kernel, task, nr_ready);
+            let class = self.class_of(kernel, task);
             if let Some((cpu, taken)) = self.find_place(kernel, task, class, prev, false) {
                 note_boost(kernel, task, class, cpu, (self.is_fast(cpu), taken));
                 kernel.insert_direct(task, self.free_slice(), taken);
                 return cpu;
             }
         }
-        let Some(cpu) = self.claim_idle(kernel, task, prev, false) else {
+        let Some(cpu) = self.claim_idle(kernel, task, prev) else {
             return prev;
         };
         kernel.insert_direct(task, self.free_slice(), false);
@@ -657,6 +659,8 @@ impl Scheduler for Threadwise {
     fn enqueue(&mut self, kernel: &mut Kernel, index: TaskIndex, why: Enqueue) {
         let cpu = kernel.tasks[index].cpu;
         let is_bound = kernel.tasks[index].bound_to.is_some();
+        // One that has never run is new, whyever it is queued.
+        let comes = why.wakeup || kernel.tasks[index].ran_on.is_none();
         if !why.wakeup {
             self.note_counts(kernel, index);
         }
@@ -667,8 +671,8 @@ impl Scheduler for Threadwise {
         // Who found an idle CPU and was sent back from there has not run since either.
         let context = &mut self.tasks[index];
         let slept = kernel.tasks[index].nr_sleeps != context.nr_sleeps;
-        context.woke = why.wakeup || (why.sent_back && (context.woke || slept));
-        let (task, unboosted) = self.charge(kernel, index, why.wakeup);
+        context.woke = comes || (why.sent_back && (context.woke || slept));
+        let (task, unboosted) = self.charge(kernel, index, comes);
         if let Some(slot) = slot {
             self.tasks[index].leaves_for = None;
             self.swaps_with[cpu] = None;
@@ -677,19 +681,19 @@ impl Scheduler for Threadwise {
         }
         let direct = !why.sent_back;
         let swaps_with = self.swaps_with[cpu].take();
-        if let Some(slow) = swaps_with.filter(|&slow| direct && !why.wakeup && kernel.may_run(index, slow)) {
+        if let Some(slow) = swaps_with.filter(|&slow| direct && !comes && kernel.may_run(index, slow)) {
             self.tasks[index].leaves_for = None;
             return kernel.insert_local(index, slow, self.free_slice(), false);
         }
         if self.cpus_differ() && direct {
-            if self.enqueue_better(kernel, (index, task.class), cpu, why.wakeup) {
+            if self.enqueue_better(kernel, (index, task.class), cpu, comes) {
                 return;
             }
             if why.last {
                 return kernel.insert_local(index, cpu, self.tun.slice_ns, false);
             }
         }
-        if may_preempt(task.class) && direct && self.insert_first(kernel, index, &task, why.wakeup) {
+        if may_preempt(task.class) && direct && self.insert_first(kernel, index, &task, comes) {
             return;
         }
         let key = self.key_to_queue((&task, unboosted), cpu);
@@ -697,7 +701,7 @@ impl Scheduler for Threadwise {
         self.queued_most[cpu] = task.nr_waiting + 1;
         kernel.insert_queue(index, self.queues + cpu, slice, key);
         self.mark(cpu, !is_bound);
-        let found_none = why.wakeup && direct;
+        let found_none = comes && direct;
         let nr_threads = if found_none {
             kernel.nr_threads[kernel.tasks[index].program]
         } else {
@@ -786,7 +790,7 @@ impl Scheduler for Threadwise {
         let group = &self.groups[kernel.tasks[task].program];
         if phase_began(group.add(), self.tun.serial_threshold) {
             self.nr_parallel += 1;
-            group.begin(kernel.now, self.vtime_now, self.senior_lost);
+            group.begin(uptime(kernel), self.vtime_now, self.senior_lost);
         }
         self.count_in_share(kernel, task);
     }

@@ -3,18 +3,15 @@
 
 use threadwise_policy::{Beside, Class, Origin, Run, Task, here_ns, waits_us, weight_among};
 
-use super::Threadwise;
+use super::{Threadwise, uptime};
 use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel, Place, TaskIndex};
 
 impl Threadwise {
-    pub(super) fn class_among(&self, kernel: &Kernel, task: TaskIndex, nr_ready: u32) -> Class {
-        let senior = self.senior == Some(kernel.tasks[task].program);
-        self.tun.class_of(nr_ready, false, senior)
-    }
-
     pub(super) fn class_of(&self, kernel: &Kernel, task: TaskIndex) -> Class {
-        self.class_among(kernel, task, self.groups[kernel.tasks[task].program].nr_ready())
+        let program = kernel.tasks[task].program;
+        let nr_ready = self.groups[program].nr_ready();
+        self.tun.class_of(nr_ready, false, self.senior == Some(program))
     }
 
     /// Whether a task of this class goes by its vtime although it is serial. Parallel ones that may run on one CPU only leave word
@@ -58,7 +55,7 @@ impl Threadwise {
             others_wait: u32::from(self.tasks_wait),
         };
         let threshold = self.tun.serial_threshold;
-        run.find_origin(group, context.phase, ready_ns, slept, kernel.now, threshold);
+        run.find_origin(group, context.phase, ready_ns, slept, uptime(kernel), threshold);
         let vtime = match run.origin {
             Origin::Phase => group.base(self.vtime_now),
             _ => context.vtime,
@@ -96,7 +93,7 @@ impl Threadwise {
 
     /// How far a task of this class may run ahead of one that waits before it yields.
     pub(super) fn step(&self, kernel: &Kernel, task: TaskIndex, class: Class) -> u32 {
-        let age_ns = self.groups[kernel.tasks[task].program].age_ns(kernel.now);
+        let age_ns = self.groups[kernel.tasks[task].program].age_ns(uptime(kernel));
         self.tun.step(class, age_ns, self.rotation.look_ns) as u32
     }
 

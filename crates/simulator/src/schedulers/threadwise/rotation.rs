@@ -173,7 +173,8 @@ impl Threadwise {
             let task = self.look_at_charged(kernel, waiting, cpu);
             let unboosted = self.goes_unboosted(kernel, waiting, task.class);
             let key = self.tun.key_in(&self.keys[cpu], &task, unboosted);
-            if all || task.goes_forward(key, key_at(kernel.tasks[waiting].position)) {
+            let queued = key_at(kernel.tasks[waiting].position);
+            if key != queued && (all || task.goes_forward(key, queued)) {
                 kernel.move_within(waiting, queue, key);
             }
         }

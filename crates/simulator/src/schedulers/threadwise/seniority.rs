@@ -3,7 +3,7 @@
 
 use threadwise_policy::{Ages, Class, Task, Waiting, is_counted};
 
-use super::Threadwise;
+use super::{Threadwise, uptime};
 use crate::Ns;
 use crate::kernel::{Kernel, TaskIndex};
 
@@ -61,7 +61,8 @@ impl Threadwise {
         (waiting, first): (TaskIndex, &Task),
     ) {
         let [senior, other] = [prev, waiting].map(|task| kernel.tasks[task].program);
-        let [age_ns, other_age_ns] = [senior, other].map(|program| self.groups[program].age_ns(kernel.now));
+        let [age_ns, other_age_ns] =
+            [senior, other].map(|program| self.groups[program].age_ns(uptime(kernel)));
         let ages = Ages {
             turn_ns: kernel.now - self.senior_since,
             phases_ns: age_ns.min(other_age_ns),

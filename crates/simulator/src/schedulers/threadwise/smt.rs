@@ -93,7 +93,7 @@ impl Threadwise {
     pub(super) fn prefer_core(
         &self,
         kernel: &mut Kernel,
-        (task, is_counted): (TaskIndex, bool),
+        task: TaskIndex,
         prev: CpuIndex,
         cpu: CpuIndex,
     ) -> CpuIndex {
@@ -101,9 +101,9 @@ impl Threadwise {
         if !claimed.shared {
             return cpu;
         }
-        let nr_ready = self.groups[kernel.tasks[task].program].nr_ready() + u32::from(!is_counted);
-        let class = self.class_among(kernel, task, nr_ready);
-        let limit = class.leaves_seat_for(claimed.shared, claimed.beside_serial);
+        let limit = self
+            .class_of(kernel, task)
+            .leaves_seat_for(claimed.shared, claimed.beside_serial);
         if limit == Seat::BESIDE_SERIAL
             && let Some(better) = self.claim_seat(kernel, task, prev, limit)
         {

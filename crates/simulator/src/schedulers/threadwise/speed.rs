@@ -97,12 +97,14 @@ impl Threadwise {
             if !is_faster(self.capacities[fast], self.capacities[cpu]) {
                 continue;
             }
-            // The others are for the next look.
             if nr_seen == most {
-                self.call_cursors[fast] = step % total;
                 break;
             }
             nr_seen += 1;
+            // The others are for the next look.
+            if nr_seen == most {
+                self.call_cursors[fast] = (step + 1) % total;
+            }
             let running_there = kernel.cpus[cpu].running;
             let Some(index) = running_there.filter(|&task| kernel.may_run(task, fast)) else {
                 continue;

@@ -105,16 +105,15 @@ impl Threadwise {
         }
     }
 
-    /// An idle CPU as the mode wants it for a task that wakes up, and is counted among the ready ones or is about to be; claimed.
+    /// An idle CPU as the mode wants it for a task that wakes up, claimed.
     pub(super) fn claim_spot(
         &mut self,
         kernel: &mut Kernel,
         task: TaskIndex,
         prev: CpuIndex,
-        is_counted: bool,
     ) -> Option<CpuIndex> {
         let (program, nr_ready) = self.find_home(kernel, kernel.tasks[task].program);
-        let nr_others = nr_ready.saturating_sub(u32::from(is_counted));
+        let nr_others = nr_ready.saturating_sub(1);
         let tally = Tally::of(kernel, prev, 0);
         let seeker = Seeker {
             task,
