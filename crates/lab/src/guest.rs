@@ -8,6 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -209,7 +210,7 @@ impl Clock {
 }
 
 impl Guest {
-    /// Boots the machine with the image; once more if the first boot hangs. If it is profiled, [`Guest::profile`] can be asked
+    /// Boots the machine with the image; once more if the first boot hangs, unless it is to `stop`. If it is profiled, [`Guest::profile`] can be asked
     /// for, and the host has a little more to do; if its caches are modelled, a lot more.
     ///
     /// # Errors
@@ -220,11 +221,16 @@ impl Guest {
         governing: &Governing,
         kernel: &Kernel,
         image: &Image,
+        stop: &AtomicBool,
     ) -> Result<Self, Error> {
         let mut attempt = 1;
         loop {
             match Self::boot_once(machine, governing, kernel, image) {
-                Err(Error::Hung { .. } | Error::Guest { .. }) if attempt < BOOT_ATTEMPTS => attempt += 1,
+                Err(Error::Hung { .. } | Error::Guest { .. })
+                    if attempt < BOOT_ATTEMPTS && !stop.load(Ordering::Relaxed) =>
+                {
+                    attempt += 1;
+                }
                 result => return result,
             }
         }

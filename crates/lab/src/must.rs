@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use threadwise_machine::wrong::{Step, Wrong};
 
 use crate::evaluate::{Evaluation, RunResult, SchedulerResult};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, LeftOut};
 use crate::run::Label;
 
 /// A `[[must]]` of an experiment file: a bound of a figure, on its mean over the rounds.
@@ -89,9 +89,9 @@ pub enum Take {
 pub struct Finding {
     /// What must be.
     pub must: Must,
-    /// What is, in the unit of [`What`].
-    pub is: f64,
-    /// Whether that is within the bound.
+    /// What is, in the unit of [`What`]; none where these results have no such figure.
+    pub is: Option<f64>,
+    /// Whether that is there and within the bound.
     pub holds: bool,
 }
 
@@ -113,25 +113,26 @@ pub(crate) fn settle(experiment: &mut Experiment) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// What results say to what must be. What they have no figure for, as of runs and schedulers that were left out, is not looked
-/// at.
+/// What results say to what must be, but for what must be of runs and schedulers that were left out.
 pub(crate) fn findings(evaluation: &Evaluation) -> Vec<Finding> {
     let musts = evaluation.measurement.experiment.musts.iter();
     let applies = |must: &&Must| must.only.is_none_or(|label| label == evaluation.label);
     let finding = |must: &Must| {
-        let is = must.figure(evaluation).filter(|is| is.is_finite())?;
-        let holds = match (must.at_least, must.at_most) {
-            (Some(least), None) => is >= least,
-            (None, Some(most)) => is <= most,
-            _ => return None,
-        };
-        Some(Finding {
+        let is = must.figure(evaluation).filter(|is| is.is_finite());
+        Finding {
             must: must.clone(),
             is,
-            holds,
-        })
+            holds: is.is_some_and(|is| match (must.at_least, must.at_most) {
+                (Some(least), _) => is >= least,
+                (_, most) => most.is_some_and(|most| is <= most),
+            }),
+        }
     };
-    musts.filter(applies).filter_map(finding).collect()
+    musts
+        .filter(applies)
+        .filter(|must| must.is_measured(evaluation))
+        .map(finding)
+        .collect()
 }
 
 impl Must {
@@ -140,11 +141,7 @@ impl Must {
         if !experiment.schedulers.iter().any(|one| one.name == self.scheduler) {
             return Err(("scheduler", format!("{:?} is no scheduler", self.scheduler)));
         }
-        let is_relative = matches!(
-            self.what,
-            What::Gain | What::Jitter | What::Instructions | What::Energy
-        );
-        if is_relative && self.scheduler == baseline {
+        if self.is_relative() && self.scheduler == baseline {
             let what = format!("{baseline:?} is the first scheduler, which others are compared with");
             return Err(("scheduler", what));
         }
@@ -179,6 +176,30 @@ impl Must {
                 String::from("it needs either at_least or at_most, a number"),
             )),
         }
+    }
+
+    /// Whether it is of how much more there is than under the first scheduler.
+    fn is_relative(&self) -> bool {
+        matches!(
+            self.what,
+            What::Gain | What::Jitter | What::Instructions | What::Energy
+        )
+    }
+
+    /// Whether these results are of its runs and its scheduler, and of that which it compares with; and of what
+    /// it speaks of, if that can be left out.
+    fn is_measured(&self, evaluation: &Evaluation) -> bool {
+        let is_without = &evaluation.measurement.experiment.without;
+        if self.what == What::Misses && is_without.contains(&LeftOut::Caches) {
+            return false;
+        }
+        let mut runs = evaluation.runs.iter().filter(|result| self.is_of(&result.run));
+        runs.any(|result| {
+            let has = |name: &str| result.schedulers.iter().any(|of| of.scheduler == name);
+            let first = result.schedulers.first();
+            let is_compared = first.is_some_and(|first| first.scheduler == self.baseline);
+            has(&self.scheduler) && (is_compared || !self.is_relative())
+        })
     }
 
     /// Whether it is of this run.
@@ -264,12 +285,12 @@ impl std::fmt::Display for Finding {
         };
         let in_unit = |value: f64| must.what.in_unit(value);
         let holds = if self.holds { "holds" } else { "DOES NOT HOLD" };
+        let is = self.is.map_or_else(|| String::from("not known here"), in_unit);
         write!(
             f,
-            "{holds}: {what} of {}, {of}, must be {bound} {}, is {}",
+            "{holds}: {what} of {}, {of}, must be {bound} {}, is {is}",
             must.scheduler,
             in_unit(end),
-            in_unit(self.is)
         )
     }
 }
@@ -322,17 +343,20 @@ mod tests {
             ("what = 'fairness'\nat_least = 0.7", 0.667, false),
         ] {
             let found = found(&format!("scheduler = 'ours'\n{must}"));
-            let as_said = (found[0].is - is).abs() < 0.01 && found[0].holds == holds;
+            let as_said = (found[0].is.unwrap() - is).abs() < 0.01 && found[0].holds == holds;
             assert!(as_said, "{must}: {found:?}");
             assert_eq!(found[0].to_string().starts_with("holds: "), holds);
         }
-        for other in [
-            "what = 'gain'\nat_least = 1.0\nonly = 'simulated'",
-            "what = 'energy'\nat_most = 0.0",
-        ] {
-            let found = found(&format!("scheduler = 'ours'\n{other}"));
-            assert!(found.is_empty(), "{found:?}");
-        }
+        let other = found("scheduler = 'ours'\nwhat = 'gain'\nat_least = 1.0\nonly = 'simulated'");
+        assert!(other.is_empty(), "{other:?}");
+    }
+
+    #[test]
+    fn a_figure_that_is_not_there_does_not_hold() {
+        let found = found("scheduler = 'ours'\nwhat = 'energy'\nat_most = 0.0");
+        assert!(!found[0].holds, "{found:?}");
+        let said = "DOES NOT HOLD: energy of ours, the mean of programs together, must be at most +0.00 %, is not known here";
+        assert_eq!(found[0].to_string(), said);
     }
 
     #[test]
@@ -355,7 +379,7 @@ mod tests {
             measured.experiment = Experiment::from_toml(&must("A", most), Path::new("t.toml")).unwrap();
             let found = evaluate(measured.clone()).unwrap().findings;
             assert!(
-                (found[0].is - 20.0).abs() < 1e-9 && found[0].holds == holds,
+                (found[0].is.unwrap() - 20.0).abs() < 1e-9 && found[0].holds == holds,
                 "{found:?}"
             );
         }
@@ -377,7 +401,10 @@ mod tests {
         measured.experiment.musts = vec![toml::from_str(must).unwrap()];
         settle(&mut measured.experiment).unwrap();
         let found = evaluate(measured).unwrap().findings;
-        assert!((found[0].is + 30.0).abs() < 1e-9 && found[0].holds, "{found:?}");
+        assert!(
+            (found[0].is.unwrap() + 30.0).abs() < 1e-9 && found[0].holds,
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -432,7 +459,7 @@ mod tests {
             settle(&mut measured.experiment).unwrap();
             let found = evaluate(measured.clone()).unwrap().findings;
             assert!(
-                (found[0].is - is).abs() < 1e-6 && found[0].holds == holds,
+                (found[0].is.unwrap() - is).abs() < 1e-6 && found[0].holds == holds,
                 "{found:?}"
             );
         }

@@ -85,7 +85,7 @@ pub struct Sample {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joules: Vec<f64>,
     /// Whether the sample is void because too much was lost, or a program was not even loaded at the common start; then
-    /// it has no performance.
+    /// nothing goes by its performance, if it has one.
     pub void: bool,
 }
 
@@ -206,7 +206,11 @@ pub fn run(
     }
     let qemu = qemu_version()?;
     watch(Progress::Booting);
-    let boot = || Guest::boot(&machine, &experiment.governing(), kernel, &image);
+    let boot = || match Guest::boot(&machine, &experiment.governing(), kernel, &image, stop) {
+        // QEMU has the signal of the terminal too.
+        Err(_) if stop.load(Ordering::Relaxed) => Err(Error::Interrupted),
+        booted => booted,
+    };
     let mut guest = boot()?;
     let schedulers = experiment.schedulers.iter();
     let scheduler_versions = schedulers
@@ -459,6 +463,9 @@ impl<'a> Session<'a> {
     ) -> Result<(), Error> {
         let (mut least_lost, mut attempts) = (1.0_f64, 0);
         while attempts < ATTEMPTS && (attempts < HOPELESS_ATTEMPTS || least_lost < HOPELESS_LOST) {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
             if attempts > 0 {
                 // Whoever disturbs us may be gone in a while.
                 std::thread::sleep((FIRST_PAUSE * 2u32.pow(attempts - 1)).min(LONGEST_PAUSE));

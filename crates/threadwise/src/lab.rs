@@ -76,7 +76,13 @@ impl GuestOptions {
             without_standstill: false,
             profiled,
         };
-        Ok(Guest::boot(&machine, &governing, &kernel, &image)?)
+        Ok(Guest::boot(
+            &machine,
+            &governing,
+            &kernel,
+            &image,
+            &AtomicBool::new(false),
+        )?)
     }
 }
 

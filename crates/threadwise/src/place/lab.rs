@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Programs in a guest: each run is `threadwise place measure` in it.
 
+use std::sync::atomic::AtomicBool;
+
 use threadwise_lab::exec::{self, Job};
 use threadwise_lab::governor::Governing;
 use threadwise_lab::guest::{self, Kernel};
@@ -37,7 +39,7 @@ impl Guest {
             mips,
             ..Governing::default()
         };
-        let guest = guest::Guest::boot(machine, &governing, &kernel, &image)?;
+        let guest = guest::Guest::boot(machine, &governing, &kernel, &image, &AtomicBool::new(false))?;
         let time = spec.time;
         Ok(Guest {
             guest,
