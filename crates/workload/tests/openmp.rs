@@ -79,7 +79,8 @@ fn the_result_depends_neither_on_threads_nor_on_the_schedule() {
 
 #[test]
 fn a_wrong_result_is_no_result() {
-    for (program, size, iterations) in PROGRAMS {
+    // nbody's energy tells of one body among few only.
+    for (program, size, iterations) in PROGRAMS.into_iter().chain([("nbody", "1000", "1")]) {
         let spoilt = run(
             program,
             &["--size", size, "--iterations", iterations, "--inject-fault"],
