@@ -87,7 +87,7 @@ pub struct Progress {
     pub all: usize,
     /// Runs in this session, the control's not included.
     pub runs: usize,
-    /// Of these, void because the control had changed.
+    /// Void because the control had changed: runs of this session, or the last ones before it.
     pub void: usize,
     /// Seconds that the rest will take at the pace so far, if each experiment is run as often as it has to be.
     pub seconds_left: f64,
@@ -96,7 +96,7 @@ pub struct Progress {
 impl Campaign<'_> {
     /// Runs each of the experiments until its interval is narrow enough, in random order, round by round: first each
     /// that has fewer than the least runs, then again those that vary. What the store has already is not run again.
-    /// Experiments for which the machine has no room are left out. Calls `report` after each run.
+    /// Experiments for which the machine has no room are left out. Calls `report` after each run, and when runs are void.
     ///
     /// # Errors
     /// [`CampaignError`].
@@ -107,7 +107,8 @@ impl Campaign<'_> {
         store: &Store,
         report: impl FnMut(&Progress),
     ) -> Result<BTreeMap<Experiment, Vec<f64>>, CampaignError> {
-        let first = experiments.iter().find(|experiment| self.has_room(experiment));
+        let mut all = experiments.iter();
+        let first = all.find(|experiment| self.has_room(experiment));
         let mut control = Control::new(first.cloned(), store)?;
         self.run_under(&mut control, experiments, (runner, store), report)
     }
@@ -186,6 +187,7 @@ impl Campaign<'_> {
                     progress.void += void;
                     known = Samples::read(store)?;
                     round.clear();
+                    report(&progress);
                 }
             }
         }
@@ -387,11 +389,14 @@ pub(crate) struct Control {
     /// Its runs, in this session or before.
     seen: Vec<f64>,
     runs_since: usize,
+    /// Of its own runs, those that came between: void as well where those are.
+    prepared: usize,
     failures: u32,
 }
 
 impl Control {
-    /// Runs that came after the last of its own have not been checked, whoever made them.
+    /// Runs that came after the last of its own have not been checked, whoever made them. More than may go unchecked
+    /// have been, by controls of other experiments.
     pub(crate) fn new(experiment: Option<Experiment>, store: &Store) -> Result<Self, StoreError> {
         let mut runs = store.runs()?;
         // Those that were merged had a control where they were made.
@@ -406,8 +411,10 @@ impl Control {
             runs_since: if seen.is_empty() {
                 0
             } else {
-                runs.iter().rev().take_while(|&run| !is_own(run)).count()
+                let since = runs.iter().rev().take_while(|&run| !is_own(run));
+                since.take(CONTROL_EVERY).count()
             },
+            prepared: 0,
             seen,
             experiment,
             failures: 0,
@@ -424,6 +431,7 @@ impl Control {
         if let Some(experiment) = &self.experiment {
             while self.seen.len() < CONTROL_KNOWN {
                 self.seen.push(campaign.measure(experiment, runner, store)?);
+                self.prepared += 1;
             }
         }
         Ok(())
@@ -437,6 +445,7 @@ impl Control {
         store: &Store,
     ) -> Result<usize, CampaignError> {
         let since = std::mem::take(&mut self.runs_since);
+        let prepared = std::mem::take(&mut self.prepared);
         let Some(experiment) = &self.experiment else {
             return Ok(0);
         };
@@ -450,7 +459,7 @@ impl Control {
             return Ok(0);
         }
         self.failures += 1;
-        store.void_last(since + 1)?;
+        store.void_last(since + prepared + 1)?;
         if self.failures == 3 {
             let relative = campaign.precision.relative;
             return Err(CampaignError::Noisy {

@@ -238,3 +238,55 @@ fn the_kernels_placements_do_not_widen_ties() {
     // Two runs a thousandth apart: 0.0005 times the square root of 2 each, and their mean 0.0005.
     assert!((of_entries - 4.899 * 0.0005).abs() < 1e-5, "{of_entries}");
 }
+
+/// The first experiments of a machine whose store has runs of them: 100 each of the first, then `figure` of the second.
+/// Runs some of them, and says what is left of the second's.
+fn after(
+    (nr_control, nr_others, figure): (usize, usize, f64),
+    nr_experiments: usize,
+    runner: &mut dyn Runner,
+    report: impl FnMut(&Progress),
+) -> Vec<f64> {
+    let bench = Bench::load("core:4 pipe:2 pu:2");
+    let layouts = bench.layouts();
+    let size = size(3, 2);
+    let campaign = bench.campaign(&layouts, size);
+    let mut all = manifest(&bench.tree, &bench.scope, &layouts, (size, Reading::Literal)).unwrap();
+    let other = all.remove(1);
+    let store = store();
+    let of = |experiment: &Experiment, nr: usize, figure: f64| {
+        (0..nr).for_each(|_| store.record(experiment, figure, &[figure]).unwrap());
+    };
+    of(&all[0], nr_control, 100.0);
+    of(&other, nr_others, figure);
+    campaign
+        .run(&all[..nr_experiments], runner, &store, report)
+        .unwrap();
+    let mut left = store.runs().unwrap();
+    left.retain(|run| run.experiment == other);
+    left.into_iter().map(|run| run.performance).collect()
+}
+
+#[test]
+fn one_bad_run_of_a_control_does_not_void_what_others_checked() {
+    let mut runner = Scripted::new(|_: &Pinned, _, nr| if nr == 1 { 50.0 } else { 100.0 });
+    // One run of something new, then the control.
+    let left = after((8, 60, 100.0), 2, &mut runner, |_| {});
+    assert!((35..60).contains(&left.len()), "{}", left.len());
+}
+
+#[test]
+fn what_came_before_a_control_was_known_is_checked_too() {
+    // The machine was disturbed before, and is when the control is checked first.
+    let mut runner = Scripted::new(|_: &Pinned, _, nr| if (7..23).contains(&nr) { 50.0 } else { 100.0 });
+    let left = after((1, 10, 50.0), 40, &mut runner, |_| {});
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn void_runs_are_told_where_nothing_is_repeated() {
+    let mut runner = Scripted::new(|_: &Pinned, _, nr| if nr == 0 { 50.0 } else { 100.0 });
+    let mut void = 0;
+    let left = after((8, 10, 100.0), 1, &mut runner, |progress| void = progress.void);
+    assert_eq!((left.len(), void), (0, 10));
+}

@@ -143,26 +143,28 @@ pub fn learn_watched(
     mut report: impl FnMut(&Progress),
 ) -> Result<Learned, CampaignError> {
     check(campaign, plan)?;
-    let mut runs_before = 0;
+    let (mut runs_before, mut void_before) = (0, 0);
     let mut study = Study::new(campaign, plan);
     let first = study.first();
     study.choose(first, plan.budget);
     let mut control = Control::new(study.chosen.first().cloned(), store)?;
     let batch = plan.budget.div_ceil(12).max(3);
     loop {
-        let mut runs_now = 0;
+        let (mut runs_now, mut void_now) = (0, 0);
         let runs = campaign.run_under(&mut control, &study.chosen, (&mut *runner, store), |progress| {
             let (left, in_round) = (plan.budget - progress.done, progress.all - progress.done);
             let rounds = left as f64 / in_round.max(1) as f64;
-            runs_now = progress.runs;
+            (runs_now, void_now) = (progress.runs, progress.void);
             report(&Progress {
                 all: plan.budget,
                 runs: runs_before + progress.runs,
+                void: void_before + progress.void,
                 seconds_left: progress.seconds_left * rounds,
                 ..*progress
             });
         })?;
         runs_before += runs_now;
+        void_before += void_now;
         study.learn_from(&runs);
         let learned = study.predict(batch)?;
         let left = plan.budget.saturating_sub(study.chosen.len());

@@ -12,7 +12,7 @@ use threadwise_placement::{
 };
 
 use super::figures::figure;
-use super::profile::show;
+use super::profile::{say_void, show};
 use super::select::thread_order;
 use super::shape::cpus_text;
 use super::subject::{AnswerOptions, StoreOptions, Subject, SubjectOptions};
@@ -185,15 +185,15 @@ fn learned(
     };
     let mut runner = subject.runner()?;
     let bar = progress_bar();
-    let learned = learn_watched(
-        &subject.campaign(&layouts),
-        (runner.as_mut(), store),
-        &plan,
-        |progress| {
-            show(&bar, progress);
-        },
-    )?;
+    let campaign = subject.campaign(&layouts);
+    let mut void = 0;
+    let learned = learn_watched(&campaign, (runner.as_mut(), store), &plan, |progress| {
+        show(&bar, progress);
+        void = progress.void;
+    });
     bar.finish_and_clear();
+    say_void(void);
+    let learned = learned?;
     let limit = if learned.is_narrow {
         "all that matters is known"
     } else {

@@ -104,12 +104,20 @@ pub fn watched(
     let runs = campaign.run(experiments, runner, store, |progress| {
         show(&bar, progress);
         void = progress.void;
-    })?;
+    });
     bar.finish_and_clear();
-    if void > 0 {
-        eprintln!("{void} runs were repeated: something else used the machine meanwhile");
+    say_void(void);
+    Ok(runs?)
+}
+
+/// Says how many runs are void, if any are: other commands may have made some of them.
+pub fn say_void(nr: usize) {
+    if nr > 0 {
+        eprintln!(
+            "{nr} runs are void: something else used the machine meanwhile; those that are needed here are repeated, the \
+             others by the commands that made them"
+        );
     }
-    Ok(runs)
 }
 
 /// Shows how far a campaign is.
