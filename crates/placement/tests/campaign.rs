@@ -290,3 +290,27 @@ fn void_runs_are_told_where_nothing_is_repeated() {
     let left = after((8, 10, 100.0), 1, &mut runner, |progress| void = progress.void);
     assert_eq!((left.len(), void), (0, 10));
 }
+
+#[test]
+fn the_kernels_placement_is_no_control() {
+    let bench = Bench::load("core:4 pipe:2 pu:2");
+    let layouts = bench.layouts();
+    let campaign = Campaign {
+        precision: Precision {
+            relative: 0.02,
+            min: 12,
+            max: 12,
+        },
+        ..bench.campaign(&layouts, size(3, 2))
+    };
+    let store = store();
+    let kernel = Experiment::Kernel(2);
+    // Placed well at first, and badly later.
+    let mut runner = Scripted::new(|_: &Pinned, _, nr| if nr < 8 { 100.0 } else { 50.0 });
+    let mut run = || {
+        let runs = campaign.run(std::slice::from_ref(&kernel), &mut runner, &store, |_| {});
+        runs.unwrap()[&kernel].len()
+    };
+    assert_eq!((run(), run()), (12, 12));
+    assert_eq!(store.runs().unwrap().len(), 12);
+}
