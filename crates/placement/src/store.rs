@@ -331,8 +331,8 @@ impl Store {
             .map_err(|source| explain(&self.path, source))
     }
 
-    /// Adds the runs of another store of the same identity and program that are not here yet. Merging it again adds
-    /// nothing; all of it is added or, on an error, nothing.
+    /// Adds the runs of another store of the same identity and program that are not here yet. Where no program is known
+    /// here it is that of the other store. Merging it again adds nothing; all of it is added or, on an error, nothing.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -341,10 +341,8 @@ impl Store {
             return Err(StoreError::Missing { path: other.into() });
         }
         let other = Store::open(other, how.identity)?;
-        let differs = self
-            .program()?
-            .zip(other.program()?)
-            .is_some_and(|(own, its)| own != its);
+        let its_program = other.program()?;
+        let differs = (self.program()?.zip(its_program.as_ref())).is_some_and(|(own, its)| own != *its);
         if differs && how.change == Change::Refused {
             return Err(StoreError::Program { path: other.path });
         }
@@ -356,6 +354,12 @@ impl Store {
             .collect();
         let mut merged = Merged::default();
         let transaction = self.connection.unchecked_transaction().map_err(fail)?;
+        transaction
+            .execute(
+                "UPDATE campaign SET program = ?1 WHERE program IS NULL",
+                [its_program],
+            )
+            .map_err(fail)?;
         for row in other.rows()? {
             let (origin, id) = &row.origin;
             match known.insert(row.identity(), row.is_void) {
@@ -505,10 +509,41 @@ fn explain(path: &Path, source: rusqlite::Error) -> StoreError {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test that panics has failed
 mod tests {
     use rusqlite::ffi;
 
     use super::*;
+
+    /// A store of a program, with so many runs.
+    fn filled(path: &Path, program: &str, nr_runs: usize) {
+        let store = Store::open(path, ("test", "test")).unwrap();
+        store.check_program(program, Change::Refused).unwrap();
+        for _ in 0..nr_runs {
+            store.record(&Experiment::Kernel(1), 1.0, &[1.0]).unwrap();
+        }
+    }
+
+    #[test]
+    fn results_of_two_builds_are_not_mixed_where_none_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+        filled(&one, "a", 2);
+        filled(&other, "b", 3);
+        let all = Store::open(Path::new(":memory:"), ("test", "test")).unwrap();
+        let how = Merging {
+            identity: ("test", "test"),
+            change: Change::Refused,
+            is_dry: false,
+        };
+        assert_eq!(all.merge(&one, how).unwrap().new, 2);
+        let error = all.merge(&other, how).unwrap_err();
+        assert!(
+            matches!(&error, StoreError::Program { path } if *path == other),
+            "{error}"
+        );
+        assert_eq!(all.runs().unwrap().len(), 2);
+    }
 
     #[test]
     fn whatever_sqlite_says_what_to_do_is_said_too() {
