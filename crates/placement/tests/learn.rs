@@ -462,6 +462,29 @@ fn it_goes_on_where_it_was_ended() {
     assert_eq!(at_once.best, again.best);
 }
 
+/// Of few assignments, of which a random sample has each many times.
+#[test]
+fn each_of_the_best_is_listed_once() {
+    let bench = Bench::load("core:4 pu:2");
+    let layouts = bench.layouts();
+    let campaign = bench.campaign(&layouts, size(ROLES, 2));
+    let mut random = Pcg64::new(1, 1);
+    let mut sampler = Sampler::new(&bench.tree, 2 * ROLES).unwrap();
+    let sample: Vec<_> = (0..1000).map(|_| sampler.draw(&mut random)).collect();
+    let all: Vec<_> = Assignments::new(&bench.tree, 2 * ROLES).unwrap().collect();
+    for climbs in [0, 300] {
+        let plan = Plan {
+            climbs,
+            ..plan(20, &sample, Selection::Active)
+        };
+        let mut runner = Computed::new(&bench.machine, "intadd", 0.0, 1).unwrap();
+        let learned = learn(&campaign, &mut runner, &store(), &plan).unwrap();
+        let best = learned.best.into_iter().map(|it| it.placed);
+        let distinct: BTreeSet<_> = best.clone().collect();
+        assert_eq!((best.len(), distinct.len()), (all.len(), all.len()));
+    }
+}
+
 #[test]
 fn nonsense_is_refused() {
     let t2 = T2::new(ROLES, 2);

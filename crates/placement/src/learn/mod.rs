@@ -26,7 +26,7 @@ use rand_pcg::rand_core::Rng;
 use crate::campaign::{Campaign, CampaignError, Control, Progress};
 use crate::run::Runner;
 use crate::search::anneal;
-use crate::select::{Best, Predicted};
+use crate::select::{Best, Predicted, nr_orders};
 use crate::tables::{Beside, Tables};
 use crate::{Canonical, Error, Experiment, Leaf, Predictor, Reading, Store};
 use complete::{Completion, Surprises, is_alone};
@@ -72,7 +72,8 @@ pub struct Learned {
     /// Whether the entries that the best assignments use are known as precisely as the campaign asks for. Without it
     /// the budget was the limit.
     pub is_narrow: bool,
-    /// The assignments that are predicted to be the best, the best first: of the candidates and of what climbing and annealing found.
+    /// The assignments that are predicted to be the best, the best first: of the candidates and of what climbing and annealing
+    /// found. Each is there once, but for the order of instances.
     pub best: Vec<Predicted>,
     measured: BTreeSet<Experiment>,
     completion: Arc<Completion>,
@@ -92,7 +93,7 @@ impl Learned {
     }
 }
 
-/// Of [`Learned::best`].
+/// Of [`Learned::best`], where each is there in as many orders of its instances as [`nr_orders`] says.
 const NR_BEST: usize = 64;
 
 /// So many of the best assignments say what matters.
@@ -342,20 +343,28 @@ impl<'a> Study<'a> {
         } = *self.campaign;
         let how = (self.campaign.size.roles, self.plan.reading);
         let mut predictor = Predictor::new(&tables, tree, layouts, scope, how)?;
-        let mut best = Best::new(NR_BEST);
+        let nr_best = NR_BEST * nr_orders(self.campaign.size.instances);
+        let mut best = Best::new(nr_best);
+        let mut canonical = Canonical::new(tree);
+        let mut form = Vec::new();
+        let mut seen = BTreeSet::new();
+        // Of few assignments a random sample has each many times.
         for placed in self.plan.candidates.iter().chain(&self.found) {
-            best.see(placed, predictor.predict(placed));
+            canonical.of(placed, &mut form);
+            if seen.insert(form.clone()) {
+                best.see(placed, predictor.predict(placed));
+            }
         }
         let mut best = best.into_sorted();
         if self.plan.climbs > 0 {
-            let mut all = Best::new(NR_BEST);
-            let mut canonical = Canonical::new(tree);
+            let mut all = Best::new(nr_best);
             let mut seen = BTreeSet::new();
             let nr_threads = self.campaign.size.roles * self.campaign.size.instances;
             let nr_predictions = ANNEALED * self.plan.climbs as u64;
             let annealed = anneal::best(tree, &mut predictor, nr_threads, nr_predictions, &mut self.random);
             for from in best.iter().chain(&annealed) {
-                if seen.insert(from.placed.clone()) {
+                canonical.of(&from.placed, &mut form);
+                if seen.insert(form.clone()) {
                     all.see(&from.placed, from.performance);
                 }
             }
@@ -364,11 +373,10 @@ impl<'a> Study<'a> {
             self.found.extend(annealed);
             for from in best.iter().take(batch) {
                 let placed = self.climb(&mut predictor, from);
-                let mut form = Vec::new();
                 canonical.of(&placed, &mut form);
                 if seen.insert(form.clone()) {
                     all.see(&form, predictor.predict(&form));
-                    self.found.push(form);
+                    self.found.push(form.clone());
                 }
             }
             best = all.into_sorted();
