@@ -7,10 +7,12 @@ use std::process::ExitCode;
 use anyhow::Result;
 use rand_pcg::Pcg64;
 use serde_json::{Value, json};
-use threadwise_metrics::{BestPossible, best_possible, chance_of_top, relative_noise, without_noise};
+use threadwise_metrics::{
+    BestPossible, Summary, best_possible, chance_of_top, relative_noise, without_noise,
+};
 use threadwise_placement::{Experiment, Layouts, Sampler, deal};
 
-use super::figures::mean;
+use super::figures::{mean, with_interval};
 use super::profile::watched;
 use super::subject::{AnswerOptions, StoreOptions, Subject, SubjectOptions};
 use crate::Format;
@@ -46,8 +48,8 @@ pub struct Options {
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     samples: u32,
 
-    /// It is worth it if the best could be better by this share: than the kernel's placement, or where there is none, than
-    /// random assignments on the mean
+    /// It is worth it if the best could be better by this share: than the kernel's placement (the lower end of its 95 %
+    /// interval), or where there is none, than random assignments on the mean
     #[arg(long, default_value_t = 0.05, value_parser = share, allow_negative_numbers = true)]
     gain: f64,
 
@@ -120,8 +122,8 @@ struct Measured {
     balanced: f64,
     /// The standard deviation of runs of one assignment, relative.
     noise: f64,
-    /// Of the kernel's placement, where there is a kernel.
-    kernel: Option<f64>,
+    /// Runs of the kernel's placement, where there is a kernel.
+    kernel: Option<Vec<f64>>,
     /// What is measured.
     label: String,
 }
@@ -157,7 +159,7 @@ impl Measured {
             performance: sample.iter().map(|it| runs[it][0]).collect(),
             balanced: balanced.iter().map(|it| mean(&runs[it])).fold(0.0, f64::max),
             noise: relative_noise(repeated.values().map(Vec::as_slice)).unwrap_or(0.0),
-            kernel: kernel.values().next().map(|runs| mean(runs)),
+            kernel: kernel.into_values().next(),
             label: runner.label(),
         })
     }
@@ -171,7 +173,9 @@ struct Answer {
     best: BestPossible,
     /// What the estimate would be if noise were performance.
     with_noise: BestPossible,
-    /// What the best could gain at the most; none where there is no bound.
+    /// The 95 % interval of that, where it is the kernel's placement.
+    interval: Option<[f64; 2]>,
+    /// What the best could gain at the most, over the lower end of the interval; none where there is no bound.
     gain: Option<f64>,
     /// The best of the balanced ones is better than the estimate allows.
     is_refuted: bool,
@@ -185,17 +189,24 @@ impl Answer {
         let average = mean(&measured.performance);
         let noise = measured.noise * average;
         let best = best_possible(&without_noise(&measured.performance, noise), 0.95)?;
-        let (against, base) = match measured.kernel {
-            Some(kernel) => ("the kernel's placement", kernel),
+        let (against, base) = match &measured.kernel {
+            Some(kernel) => ("the kernel's placement", mean(kernel)),
             None => ("random assignments on the mean", average),
         };
+        let kernel = measured.kernel.as_deref();
+        let interval = kernel
+            .and_then(|runs| Summary::of(runs).ok())
+            .map(|kernel| [kernel.low(), kernel.high()]);
+        let least = interval.map_or(base, |[low, _]| low);
         let noisy = |high| high * (1.0 + LARGEST_OF_TEN * measured.noise);
         let is_refuted = best.high.is_some_and(|high| measured.balanced > noisy(high));
         // What is not known to be out of reach may be there.
-        let gain = best.high.filter(|_| !is_refuted).map(|high| high / base - 1.0);
+        let high = best.high.filter(|_| !is_refuted && least > 0.0);
+        let gain = high.map(|high| high / least - 1.0);
         Ok(Answer {
             against,
             base,
+            interval,
             with_noise: best_possible(&measured.performance, 0.95)?,
             best,
             is_refuted,
@@ -240,6 +251,15 @@ impl Answer {
             ),
             _ => println!("the best of all: no bound can be told from this sample"),
         }
+        if let Some(kernel) = &measured.kernel {
+            let gain = self.gain.map_or(String::new(), |gain| {
+                format!(
+                    ", over whose lower end a search could gain {:+.1} % at the most",
+                    100.0 * gain
+                )
+            });
+            println!("{} does {}{gain}", self.against, with_interval(kernel));
+        }
         println!(
             "{}",
             match (self.is_worth, self.gain) {
@@ -253,9 +273,41 @@ impl Answer {
     fn json(&self, measured: &Measured, seed: u64) -> Value {
         json!({
             "schema": "threadwise.place.worth/1", "label": measured.label, "seed": seed, "against": self.against,
-            "base": self.base, "best_possible": self.best, "nr_samples": measured.performance.len(),
+            "base": self.base, "base_interval": self.interval, "best_possible": self.best, "nr_samples": measured.performance.len(),
             "chance_of_top_percent": self.top_percent, "gain_at_most": self.gain,
             "best_balanced": measured.balanced, "refuted": self.is_refuted, "best_with_noise": self.with_noise, "noise": measured.noise, "worth": self.is_worth,
         })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test that panics has failed
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_placement_is_as_uncertain_as_its_runs() {
+        let answer = |kernel: [f64; 5]| {
+            let measured = Measured {
+                performance: (0..200)
+                    .map(|nr| 90.0 + f64::from(nr * 79 % 200) / 20.0)
+                    .collect(),
+                balanced: 95.0,
+                noise: 0.0,
+                kernel: Some(kernel.to_vec()),
+                label: String::new(),
+            };
+            Answer::new(&measured, 0.05).unwrap()
+        };
+        let steady = answer([99.0; 5]);
+        assert!(!steady.is_worth, "{:?}", steady.gain);
+        // On the mean the same. Student's t of four degrees of freedom is 2.776.
+        let varies = answer([99.0, 89.0, 109.0, 94.0, 104.0]);
+        let low = 99.0 - 2.776 * (62.5f64 / 5.0).sqrt();
+        let gain = varies.best.high.unwrap() / low - 1.0;
+        assert!(varies.is_worth && (varies.gain.unwrap() - gain).abs() < 1e-4);
+        assert!((varies.interval.unwrap()[0] - low).abs() < 0.01);
+        // Where it may do nothing at all there is no bound.
+        assert_eq!(answer([1.0, 400.0, 2.0, 3.0, 1.0]).gain, None);
     }
 }
