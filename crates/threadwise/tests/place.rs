@@ -1374,6 +1374,19 @@ fn tables_are_learned_from_a_part_of_their_experiments() {
 }
 
 #[test]
+fn why_learning_ended_is_said() {
+    let said = |budget: &str| {
+        let args = ["predict", "ipfwd:intadd", "-i", "1", "--budget", budget];
+        let output = Workload::new("").run(&args);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(said("3"), "3 experiments: the budget is used up\n");
+    // One for each of an instance's assignments.
+    assert_eq!(said("300"), "11 experiments: there are no more to run\n");
+}
+
+#[test]
 fn a_campaign_is_spread_over_machines() {
     let workload = Workload::new("");
     let profile = |rest: &[&str]| workload.json(&[&["profile", "ipfwd:intadd"], rest].concat());

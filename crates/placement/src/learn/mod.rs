@@ -70,7 +70,7 @@ pub struct Learned {
     /// Different experiments that were used, at most the budget.
     pub nr_experiments: usize,
     /// Whether the entries that the best assignments use are known as precisely as the campaign asks for. Without it
-    /// the budget was the limit.
+    /// the budget was the limit, or there were no more experiments.
     pub is_narrow: bool,
     /// The assignments that are predicted to be the best, the best first: of the candidates and of what climbing and annealing
     /// found. Each is there once, but for the order of instances.

@@ -194,10 +194,10 @@ fn learned(
     bar.finish_and_clear();
     say_void(void);
     let learned = learned?;
-    let limit = if learned.is_narrow {
-        "all that matters is known"
-    } else {
-        "the budget is used up"
+    let limit = match learned.is_narrow {
+        true => "all that matters is known",
+        false if learned.nr_experiments < budget as usize => "there are no more to run",
+        false => "the budget is used up",
     };
     eprintln!("{} experiments: {limit}", learned.nr_experiments);
     Ok(distinct(
