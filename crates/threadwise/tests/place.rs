@@ -1374,6 +1374,30 @@ fn tables_are_learned_from_a_part_of_their_experiments() {
 }
 
 #[test]
+fn of_what_learning_does_not_tell_apart_those_that_share_least_go_first() {
+    let args = [
+        "predict",
+        "ipfwd:intadd",
+        "--budget",
+        "60",
+        "--noise",
+        "0.01",
+        "--top",
+        "40",
+    ];
+    let learned = Workload::new("").json(&args);
+    let all = learned["assignments"].as_array().unwrap();
+    let performance: Vec<f64> = all.iter().map(|it| it["performance"].as_f64().unwrap()).collect();
+    assert!(!performance.is_sorted_by(|a, b| a >= b), "{performance:?}");
+    // Eight hardware threads make a core.
+    let cores = |nr: usize| -> Vec<u64> {
+        let cpus = all[0]["cpus"][nr].as_array().unwrap();
+        cpus.iter().map(|cpu| cpu.as_u64().unwrap() / 8).collect()
+    };
+    assert!(cores(0).iter().all(|core| !cores(1).contains(core)), "{learned}");
+}
+
+#[test]
 fn why_learning_ended_is_said() {
     let said = |budget: &str| {
         let args = ["predict", "ipfwd:intadd", "-i", "1", "--budget", budget];

@@ -200,12 +200,8 @@ fn learned(
         false => "the budget is used up",
     };
     eprintln!("{} experiments: {limit}", learned.nr_experiments);
-    Ok(distinct(
-        &subject.tree,
-        subject.size.roles,
-        learned.best,
-        nr as usize,
-    ))
+    let best = campaign.ranking(store)?.sort(learned.best);
+    Ok(distinct(&subject.tree, subject.size.roles, best, nr as usize))
 }
 
 fn profiled(subject: &Subject, options: &TableOptions, store: &Store, nr: u32) -> Result<Vec<Predicted>> {
