@@ -184,7 +184,7 @@ impl Row {
 
 impl Store {
     /// Opens a file or creates it. `identity` says what is measured on what: a name for people, and all that must be the
-    /// same for results to be comparable.
+    /// same for results to be comparable. A file without runs takes a new one.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -284,6 +284,16 @@ impl Store {
                 self.name_file()
             }
             Some((_, known)) if known == identity => self.name_file(),
+            // Nothing was measured with it: the workload's file was wrong, and has been mended.
+            Some(_) if self.is_empty()? => {
+                self.connection
+                    .execute(
+                        "UPDATE campaign SET name = ?1, identity = ?2, program = NULL",
+                        [name, identity],
+                    )
+                    .map_err(fail)?;
+                self.name_file()
+            }
             Some((found, known)) if found == name => Err(StoreError::Changed {
                 path: self.path.clone(),
                 name: found,
@@ -307,12 +317,12 @@ impl Store {
     /// Notes which program is measured, by a `fingerprint` of it, or compares it with the one that was measured before.
     ///
     /// # Errors
-    /// [`StoreError::Program`] if it is another one and `change` is none that is accepted.
+    /// [`StoreError::Program`] if it is another one, of which there are runs, and `change` is none that is accepted.
     pub fn check_program(&self, fingerprint: &str, change: Change) -> Result<(), StoreError> {
         let fail = |source| explain(&self.path, source);
         match self.program()? {
             Some(known) if known == fingerprint => return Ok(()),
-            Some(_) if change == Change::Refused => {
+            Some(_) if change == Change::Refused && !self.is_empty()? => {
                 return Err(StoreError::Program {
                     path: self.path.clone(),
                 });
@@ -323,6 +333,13 @@ impl Store {
             .execute("UPDATE campaign SET program = ?1", [fingerprint])
             .map_err(fail)?;
         Ok(())
+    }
+
+    /// Whether it has no runs, void ones included.
+    fn is_empty(&self) -> Result<bool, StoreError> {
+        self.connection
+            .query_row("SELECT NOT EXISTS (SELECT * FROM run)", [], |row| row.get(0))
+            .map_err(|source| explain(&self.path, source))
     }
 
     fn program(&self) -> Result<Option<String>, StoreError> {
@@ -522,6 +539,24 @@ mod tests {
         for _ in 0..nr_runs {
             store.record(&Experiment::Kernel(1), 1.0, &[1.0]).unwrap();
         }
+    }
+
+    #[test]
+    fn a_file_without_runs_takes_another_workload_and_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.place");
+        filled(&path, "a", 0);
+        filled(&path, "b", 0);
+        let mended = Store::open(&path, ("other", "mended")).unwrap();
+        mended.check_program("c", Change::Refused).unwrap();
+        mended.record(&Experiment::Kernel(1), 1.0, &[1.0]).unwrap();
+        mended.void_last(1).unwrap();
+        let error = mended.check_program("b", Change::Refused).unwrap_err();
+        assert!(matches!(error, StoreError::Program { .. }), "{error}");
+        drop(mended);
+        let error = Store::open(&path, ("test", "test")).err().unwrap();
+        assert!(matches!(error, StoreError::Other { .. }), "{error}");
+        Store::open(&path, ("other", "mended")).unwrap();
     }
 
     #[test]
