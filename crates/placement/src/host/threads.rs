@@ -2,8 +2,9 @@
 //! Which thread of a process is which, and where it may run, from /proc.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::path::Path;
 use std::time::Duration;
+use std::{fs, io};
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::wait::{WaitPidFlag, waitpid};
@@ -53,6 +54,13 @@ pub enum Problem {
     Elsewhere(String),
 }
 
+impl Role {
+    /// The kernel keeps 15 bytes of a name (TASK_COMM_LEN in include/linux/sched.h).
+    fn named(name: &str) -> Role {
+        Role::Name(String::from_utf8_lossy(&name.as_bytes()[..name.len().min(15)]).into_owned())
+    }
+}
+
 impl Roles {
     /// As a specification has them.
     ///
@@ -66,10 +74,7 @@ impl Roles {
         };
         let role = |thread: &Thread| {
             Ok(match thread {
-                // The kernel keeps 15 bytes of a name (TASK_COMM_LEN in include/linux/sched.h).
-                Thread::Name(name) => {
-                    Role::Name(String::from_utf8_lossy(&name.as_bytes()[..name.len().min(15)]).into_owned())
-                }
+                Thread::Name(name) => Role::named(name),
                 Thread::By(By::Pattern(text)) => Role::Pattern(pattern(text)?),
                 Thread::By(By::Created(nr)) => Role::Created(*nr),
             })
@@ -258,7 +263,7 @@ fn threads(tgid: u32, others: &[u32]) -> BTreeMap<i32, String> {
                 .file_name()
                 .and_then(|name| name.to_str())
                 .and_then(|name| name.parse().ok());
-            let (Some(tid), Ok(name)) = (tid, fs::read_to_string(task.join("comm"))) else {
+            let (Some(tid), Ok(name)) = (tid, read_text(&task.join("comm"))) else {
                 continue;
             };
             threads.insert(tid, name.trim_end().to_string());
@@ -273,9 +278,14 @@ fn threads(tgid: u32, others: &[u32]) -> BTreeMap<i32, String> {
     threads
 }
 
+/// A file that has a thread's name, which may be any bytes: the kernel cuts it after 15 of them, in the middle of a character.
+fn read_text(path: &Path) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
+}
+
 /// When a thread began, in ticks since the machine did; none if it has ended.
 fn began(tid: i32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
+    let text = read_text(Path::new(&format!("/proc/{tid}/stat"))).ok()?;
     // The name, in parentheses, may have spaces; `starttime` is the 22nd field, the 20th after it (proc_pid_stat(5)).
     let (_, after_name) = text.rsplit_once(") ")?;
     after_name.split(' ').nth(19)?.parse().ok()
@@ -295,7 +305,7 @@ fn ran(tid: i32) -> Option<Duration> {
 /// The CPUs that a thread may run on, as the kernel lists them.
 fn allowed(tid: i32) -> Result<String, String> {
     let path = format!("/proc/{tid}/status");
-    let status = fs::read_to_string(&path).map_err(|error| format!("has no {path}: {error}"))?;
+    let status = read_text(Path::new(&path)).map_err(|error| format!("has no {path}: {error}"))?;
     let line = status
         .lines()
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -303,4 +313,43 @@ fn allowed(tid: i32) -> Result<String, String> {
         .ok_or_else(|| format!("has no Cpus_allowed_list in {path}"))?
         .trim();
     Ok(cpulist::parse(list).map_or_else(|_| list.to_string(), |cpus| cpulist::format(&cpus)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test that panics has failed
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use nix::unistd::gettid;
+
+    use super::*;
+
+    /// A thread of this name that waits until its sender is dropped, and its id.
+    fn waiting(name: &str) -> (i32, Sender<()>) {
+        let ((say, said), (stop, stopped)) = (channel(), channel());
+        let named = std::thread::Builder::new().name(name.into());
+        let wait = move || {
+            say.send(gettid().as_raw()).unwrap();
+            stopped.recv().ok();
+        };
+        named.spawn(wait).unwrap();
+        (said.recv().unwrap(), stop)
+    }
+
+    #[test]
+    fn a_name_that_was_cut_in_a_character_is_found() {
+        let name = "ééééééééé";
+        let (tid, _stop) = waiting(name);
+        let roles = Roles {
+            roles: vec![Role::named(name)],
+            unassigned: vec![Regex::new(".*").unwrap()],
+        };
+        let found = roles.find(std::process::id()).unwrap();
+        assert_eq!(found.tids(), [tid]);
+        assert!(began(tid).is_some());
+        let cpus = cpulist::parse(&allowed(tid).unwrap()).unwrap();
+        found.pin(&cpus[..1]).unwrap();
+        let pinned = (Some(&cpus[..1]), false);
+        roles.verify(std::process::id(), &found, pinned, &[]).unwrap();
+    }
 }
