@@ -406,6 +406,37 @@ fn threads_that_come_later_are_pinned_too() {
 }
 
 #[test]
+fn all_instances_are_pinned_or_none() {
+    let spec = "name = \"x\"\ncommand = [\"sleep\", \"60\"]\nthreads = [\"sleep\"]\ninstances = 2\nperformance.elapsed = true\n";
+    let workload = Workload::new(spec);
+    let start = |program: &str, args: &[&str]| {
+        let mut command = Command::new(program);
+        Running(command.args(args).stdin(Stdio::piped()).spawn().unwrap())
+    };
+    let (one, other) = (start("sleep", &["60"]), start("cat", &[]));
+    wait_for("its name", || one.thread("sleep").is_some());
+    let before = one.allowed("sleep");
+    let [one_pid, other_pid] = [&one, &other].map(|running| running.0.id().to_string());
+    let apply = |pids: [&str; 2]| {
+        workload.refused(&[
+            "apply",
+            "spec.toml",
+            "--cpus",
+            "0 1",
+            "--pid",
+            pids[0],
+            "--pid",
+            pids[1],
+        ])
+    };
+    let error = apply([&one_pid, &other_pid]);
+    assert!(error.contains("has no thread named \"sleep\""), "{error}");
+    let error = apply([&one_pid, &one_pid]);
+    assert!(error.contains("a process is given twice"), "{error}");
+    assert_eq!(one.allowed("sleep"), before);
+}
+
+#[test]
 fn a_program_that_goes_wrong_is_named_with_the_remedy() {
     let _alone = alone();
     let measure = |command: &str, more: &str| {

@@ -15,7 +15,7 @@ use crate::run::{RunError, Runner};
 use crate::spec::{Performance, Spec};
 use performance::Reading;
 use process::{Instance, end_strays};
-pub use threads::{Found, Roles, pin_to};
+pub use threads::{Found, Roles, pin_all, pin_to};
 
 /// How often the pinning is verified.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 use std::{fs, io};
 
-use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{Pid, getpgid};
 use regex::Regex;
@@ -187,6 +187,28 @@ impl Found {
     }
 }
 
+/// Pins the threads of several processes, or none of them: where that fails, those that were pinned may run again where they
+/// might before.
+///
+/// # Errors
+/// The process's number among them, and those of [`pin_to`].
+pub fn pin_all(processes: &[(Found, &[CpuId])]) -> Result<(), (usize, String)> {
+    let mut before = Vec::new();
+    let threads = (processes.iter().enumerate())
+        .flat_map(|(nr, (found, cpus))| found.0.iter().zip(*cpus).map(move |(&tid, &cpu)| (nr, tid, cpu)));
+    for (nr, tid, cpu) in threads {
+        // A thread that has ended needs nothing.
+        before.extend(sched_getaffinity(Pid::from_raw(tid)).ok().map(|set| (tid, set)));
+        if let Err(problem) = pin_to(tid, cpu) {
+            for (tid, set) in before {
+                sched_setaffinity(Pid::from_raw(tid), &set).ok();
+            }
+            return Err((nr, problem));
+        }
+    }
+    Ok(())
+}
+
 /// Pins one thread.
 ///
 /// # Errors
@@ -334,6 +356,21 @@ mod tests {
         };
         named.spawn(wait).unwrap();
         (said.recv().unwrap(), stop)
+    }
+
+    #[test]
+    fn where_one_thread_cannot_be_pinned_none_is() {
+        let [(one, _stop), (other, _stop_too)] = ["one", "other"].map(waiting);
+        let before = allowed(one).unwrap();
+        let first = [cpulist::parse(&before).unwrap()[0]];
+        // No machine has it.
+        let none = [CpuId(1023)];
+        let all = [(Found(vec![one]), &first[..]), (Found(vec![other]), &none[..])];
+        let (nr, problem) = pin_all(&all).unwrap_err();
+        assert!(nr == 1 && problem.contains("offline"), "{nr} {problem}");
+        assert_eq!(allowed(one).unwrap(), before);
+        pin_all(&all[..1]).unwrap();
+        assert_eq!(allowed(one).unwrap(), first[0].to_string());
     }
 
     #[test]

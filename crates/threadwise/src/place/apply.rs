@@ -7,15 +7,16 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use threadwise_placement::host::Roles;
+use anyhow::{Context, Result, anyhow, bail};
+use threadwise_machine::CpuId;
+use threadwise_placement::host::{Found, Roles, pin_all};
 use threadwise_placement::{Tool, text_for};
 
 use super::subject::{INTERRUPTED, SubjectOptions};
 
 /// Pin the threads of running instances as an assignment says, or print it for another tool.
 ///
-/// With --keep it goes on until Ctrl-C or until all processes have ended, and pins threads that come, or that were moved,
+/// The threads of all are pinned, or none of them. With --keep it goes on until Ctrl-C or until all processes have ended, and pins threads that come, or that were moved,
 /// again.
 #[derive(clap::Args)]
 pub struct Options {
@@ -66,12 +67,58 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             cpus.len()
         );
     }
+    let pids: BTreeSet<u32> = options.pids.iter().copied().collect();
+    if pids.len() < options.pids.len() {
+        bail!("a process is given twice: each instance is one of its own");
+    }
     if let Some(pid) = options.pids.iter().find(|&&pid| !is_there(pid)) {
         bail!("there is no process {pid}");
     }
-    if options.keep {
-        ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)).context("cannot handle Ctrl-C")?;
+    let instances: Vec<Instance> = options.pids.iter().copied().zip(&cpus).collect();
+    match (options.dry_run, options.keep) {
+        (true, _) => would_pin(&roles, &instances, &subject.thread_names)?,
+        (false, true) => keep_pinned(&roles, instances)?,
+        (false, false) => pin_once(&roles, &instances)?,
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A process, and the CPUs of its threads.
+type Instance<'a> = (u32, &'a Vec<CpuId>);
+
+/// The threads of all; whoever lacks one is named before any is pinned.
+fn find_all<'a>(roles: &Roles, instances: &[Instance<'a>]) -> Result<Vec<(Found, &'a [CpuId])>> {
+    let find = |&(pid, cpus): &Instance<'a>| {
+        let found = roles.find(pid);
+        let found = found.map_err(|problem| anyhow!("process {pid} {problem}"))?;
+        Ok((found, &cpus[..]))
+    };
+    instances.iter().map(find).collect()
+}
+
+fn would_pin(roles: &Roles, instances: &[Instance], names: &[String]) -> Result<()> {
+    for ((found, cpus), (pid, _)) in find_all(roles, instances)?.iter().zip(instances) {
+        for ((tid, name), cpu) in found.tids().iter().zip(names).zip(*cpus) {
+            println!("would pin thread {tid} ({name}) of process {pid} to CPU {cpu}");
+        }
+    }
+    Ok(())
+}
+
+/// All, or none.
+fn pin_once(roles: &Roles, instances: &[Instance]) -> Result<()> {
+    let found = find_all(roles, instances)?;
+    pin_all(&found).map_err(|(nr, problem)| {
+        anyhow!(
+            "process {}: {problem}; no thread is pinned that was not before",
+            instances[nr].0
+        )
+    })
+}
+
+/// Until Ctrl-C, or until all have ended.
+fn keep_pinned(roles: &Roles, mut instances: Vec<Instance>) -> Result<()> {
+    ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)).context("cannot handle Ctrl-C")?;
     let mut last_problem: BTreeMap<u32, String> = BTreeMap::new();
     // Of each process what is wrong with it is said once.
     let mut say = |pid: u32, problem: String| {
@@ -80,46 +127,30 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             last_problem.insert(pid, problem);
         }
     };
-    let mut instances: Vec<_> = options.pids.iter().copied().zip(&cpus).collect();
-    let mut never_found: BTreeSet<u32> = options.pids.iter().copied().collect();
-    loop {
+    let mut never_found: BTreeSet<u32> = instances.iter().map(|(pid, _)| *pid).collect();
+    while !instances.is_empty() && !INTERRUPTED.load(Ordering::Relaxed) {
         for (pid, cpus) in &instances {
-            let found = match roles.find(*pid) {
-                Ok(found) => found,
-                // They may be still to come.
-                Err(problem) if options.keep => {
-                    if is_there(*pid) {
-                        say(*pid, format!("{problem}: it is waited for"));
+            match roles.find(*pid) {
+                Ok(found) => {
+                    never_found.remove(pid);
+                    // A thread may have ended meanwhile, or it is something else.
+                    if let Err(problem) = found.pin(cpus) {
+                        say(*pid, problem);
                     }
-                    continue;
                 }
-                Err(problem) => bail!("process {pid} {problem}"),
-            };
-            never_found.remove(pid);
-            if options.dry_run {
-                for ((tid, name), cpu) in found.tids().iter().zip(&subject.thread_names).zip(*cpus) {
-                    println!("would pin thread {tid} ({name}) of process {pid} to CPU {cpu}");
-                }
-                continue;
-            }
-            match found.pin(cpus) {
-                // A thread may have ended meanwhile, or it is something else.
-                Err(problem) if options.keep => say(*pid, problem),
-                Err(problem) => bail!("process {pid}: {problem}"),
-                Ok(()) => {}
+                // They may be still to come.
+                Err(problem) if is_there(*pid) => say(*pid, format!("{problem}: it is waited for")),
+                Err(_) => {}
             }
         }
         instances.retain(|(pid, _)| is_there(*pid));
-        if !options.keep || options.dry_run || instances.is_empty() || INTERRUPTED.load(Ordering::Relaxed) {
-            break;
-        }
         std::thread::sleep(Duration::from_millis(100));
     }
     match never_found.iter().find(|&&pid| !is_there(pid)) {
         Some(pid) => {
             bail!("process {pid} has ended and was never seen with the threads that were to be pinned")
         }
-        None => Ok(ExitCode::SUCCESS),
+        None => Ok(()),
     }
 }
 
