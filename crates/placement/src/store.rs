@@ -2,10 +2,12 @@
 //! Where results are kept: an SQLite file, one row for each run, written before the next begins.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 
 use crate::Experiment;
 
@@ -149,8 +151,6 @@ pub struct Merging<'a> {
     pub identity: (&'a str, &'a str),
     /// Where the other store has results of another program.
     pub change: Change,
-    /// Only say what would be added.
-    pub is_dry: bool,
 }
 
 /// What merging a store has brought.
@@ -213,6 +213,30 @@ impl Store {
         Ok(store)
     }
 
+    /// Opens a file of which only the runs are wanted: it and its folder stay as they are.
+    fn open_to_read(path: &Path, identity: (&str, &str)) -> Result<Store, StoreError> {
+        let fail = |source| explain(path, source);
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let connection = Connection::open_with_flags(read_only(path), flags).map_err(fail)?;
+        connection.busy_timeout(Duration::ZERO).map_err(fail)?;
+        let store = Store {
+            connection,
+            path: path.into(),
+        };
+        store.check_owner(identity.0)?;
+        let version = store.version(identity.0)?;
+        if version < VERSION {
+            let found = format!(
+                "an earlier version of threadwise ({version}), which `place profile` brings up to date"
+            );
+            return Err(store.other(found, identity.0));
+        }
+        match store.campaign()? {
+            Some(found) if found.1 != identity.1 => Err(store.refuse(found, identity)),
+            _ => Ok(store),
+        }
+    }
+
     /// Another program's file is not even opened for writing.
     fn check_owner(&self, name: &str) -> Result<(), StoreError> {
         let number = |query: &str| -> Result<i64, StoreError> {
@@ -222,31 +246,14 @@ impl Store {
         if number("PRAGMA application_id")? != APPLICATION
             && number("SELECT count(*) FROM sqlite_master")? > 0
         {
-            return Err(StoreError::Other {
-                path: self.path.clone(),
-                found: "another program".to_string(),
-                wanted: name.to_string(),
-            });
+            return Err(self.other("another program".to_string(), name));
         }
         Ok(())
     }
 
     fn prepare(&self, (name, identity): (&str, &str)) -> Result<(), StoreError> {
         let fail = |source| explain(&self.path, source);
-        let version: i64 = self
-            .connection
-            .query_row("PRAGMA user_version", [], |row| row.get(0))
-            .map_err(fail)?;
-        let other = |found: String| {
-            Err(StoreError::Other {
-                path: self.path.clone(),
-                found,
-                wanted: name.to_string(),
-            })
-        };
-        if version > VERSION {
-            return other(format!("a later version of threadwise ({version})"));
-        }
+        let version = self.version(name)?;
         self.connection
             .execute_batch(&format!(
                 "BEGIN EXCLUSIVE;
@@ -266,14 +273,7 @@ impl Store {
                 if version < 2 { FROM_1_TO_2 } else { "" }
             ))
             .map_err(fail)?;
-        let found: Option<(String, String)> = self
-            .connection
-            .query_row("SELECT name, identity FROM campaign", [], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-            .optional()
-            .map_err(fail)?;
-        match found {
+        match self.campaign()? {
             None => {
                 self.connection
                     .execute(
@@ -294,12 +294,49 @@ impl Store {
                     .map_err(fail)?;
                 self.name_file()
             }
-            Some((found, known)) if found == name => Err(StoreError::Changed {
+            Some(found) => Err(self.refuse(found, (name, identity))),
+        }
+    }
+
+    /// The layout of the file, which is none that is to come.
+    fn version(&self, wanted: &str) -> Result<i64, StoreError> {
+        let version = self
+            .connection
+            .query_row("PRAGMA user_version", [], |row| row.get(0))
+            .map_err(|source| explain(&self.path, source))?;
+        match version {
+            0..=VERSION => Ok(version),
+            later => Err(self.other(format!("a later version of threadwise ({later})"), wanted)),
+        }
+    }
+
+    /// What is measured on what, if that is noted already.
+    fn campaign(&self) -> Result<Option<(String, String)>, StoreError> {
+        self.connection
+            .query_row("SELECT name, identity FROM campaign", [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()
+            .map_err(|source| explain(&self.path, source))
+    }
+
+    /// Why it is not of this identity.
+    fn refuse(&self, (found, known): (String, String), (name, _): (&str, &str)) -> StoreError {
+        match found == name {
+            true => StoreError::Changed {
                 path: self.path.clone(),
                 name: found,
                 known,
-            }),
-            Some((found, _)) => other(found),
+            },
+            false => self.other(found, name),
+        }
+    }
+
+    fn other(&self, found: String, wanted: &str) -> StoreError {
+        StoreError::Other {
+            path: self.path.clone(),
+            found,
+            wanted: wanted.to_string(),
         }
     }
 
@@ -349,7 +386,8 @@ impl Store {
     }
 
     /// Adds the runs of another store of the same identity and program that are not here yet. Where no program is known
-    /// here it is that of the other store. Merging it again adds nothing; all of it is added or, on an error, nothing.
+    /// here it is that of the other store, which is only read. Merging it again adds nothing; all of it is added or, on an
+    /// error, nothing.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -357,7 +395,7 @@ impl Store {
         if !other.exists() {
             return Err(StoreError::Missing { path: other.into() });
         }
-        let other = Store::open(other, how.identity)?;
+        let other = Store::open_to_read(other, how.identity)?;
         let its_program = other.program()?;
         let differs = (self.program()?.zip(its_program.as_ref())).is_some_and(|(own, its)| own != *its);
         if differs && how.change == Change::Refused {
@@ -414,10 +452,7 @@ impl Store {
             }
             .map_err(fail)?;
         }
-        match how.is_dry {
-            true => transaction.rollback().map_err(fail)?,
-            false => transaction.commit().map_err(fail)?,
-        }
+        transaction.commit().map_err(fail)?;
         Ok(merged)
     }
 
@@ -512,6 +547,24 @@ impl Store {
     }
 }
 
+/// A file's name for SQLite (sqlite.org/uri.html). It would write a log beside one that has none, unless told that nobody
+/// writes to it: whoever does has made one, and is met as long as it is there.
+fn read_only(path: &Path) -> OsString {
+    let mut log = path.as_os_str().to_os_string();
+    log.push("-wal");
+    let mut uri = b"file:".to_vec();
+    for &byte in path.canonicalize().unwrap_or(path.into()).as_os_str().as_bytes() {
+        match byte {
+            b'%' | b'?' | b'#' => uri.extend(format!("%{byte:02x}").into_bytes()),
+            byte => uri.push(byte),
+        }
+    }
+    if !Path::new(&log).exists() {
+        uri.extend(b"?immutable=1");
+    }
+    OsString::from_vec(uri)
+}
+
 fn explain(path: &Path, source: rusqlite::Error) -> StoreError {
     let path = path.into();
     match source.sqlite_error_code() {
@@ -560,6 +613,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_merged_is_only_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("100 %?#");
+        filled(&path, "a", 2);
+        let before = std::fs::read(&path).unwrap();
+        let all = Store::open(Path::new(":memory:"), ("test", "test")).unwrap();
+        let how = Merging {
+            identity: ("test", "test"),
+            change: Change::Refused,
+        };
+        assert_eq!(all.merge(&path, how).unwrap().new, 2);
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        // Whoever is filling it is met.
+        let store = Store::open(&path, ("test", "test")).unwrap();
+        store.record(&Experiment::Kernel(1), 1.0, &[1.0]).unwrap();
+        let error = all.merge(&path, how).unwrap_err();
+        assert!(matches!(error, StoreError::InUse { .. }), "{error}");
+        drop(store);
+        assert_eq!(all.merge(&path, how).unwrap().new, 1);
+    }
+
+    #[test]
     fn results_of_two_builds_are_not_mixed_where_none_is_known() {
         let folder = tempfile::tempdir().unwrap();
         let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
@@ -569,7 +645,6 @@ mod tests {
         let how = Merging {
             identity: ("test", "test"),
             change: Change::Refused,
-            is_dry: false,
         };
         assert_eq!(all.merge(&one, how).unwrap().new, 2);
         let error = all.merge(&other, how).unwrap_err();

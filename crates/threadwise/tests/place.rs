@@ -1470,7 +1470,12 @@ fn a_campaign_is_spread_over_machines() {
     let would = merge(&three, &["--store", "all.place", "--dry-run"]);
     assert!(would > 0 && !workload.path("all.place").exists());
     assert_eq!(merge(&three, &all), would);
-    // Once more adds nothing, nor does what came by another way.
+    // Once more adds nothing, nor does what came by another way, and that is all that is said beforehand.
+    let before = std::fs::read(workload.path("all.place")).unwrap();
+    let some = ["1.place", "all.place"];
+    assert_eq!(merge(&some[..1], &["--store", "all.place", "--dry-run"]), 0);
+    assert_eq!(merge(&some, &["--store", "new.place", "--dry-run"]), would);
+    assert_eq!(std::fs::read(workload.path("all.place")).unwrap(), before);
     assert_eq!(merge(&three, &all), 0);
     assert_eq!(
         merge(&["1.place", "2.place"], &["--store", "two.place"])
@@ -1531,6 +1536,19 @@ fn another_build_of_a_program_is_not_mixed_in() {
             .success()
     );
     assert!(workload.run(&profile).status.success());
+    // To say what a merge would do notes no program.
+    std::fs::copy(workload.path("x.place"), workload.path("other.place")).unwrap();
+    std::fs::copy("/bin/sh", &program).unwrap();
+    let before = std::fs::read(workload.path("x.place")).unwrap();
+    let merge = [
+        "merge",
+        "spec.toml",
+        "other.place",
+        "--changed-program",
+        "--dry-run",
+    ];
+    assert!(workload.run(&merge).status.success());
+    assert_eq!(std::fs::read(workload.path("x.place")).unwrap(), before);
 }
 
 #[test]

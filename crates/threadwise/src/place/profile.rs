@@ -204,15 +204,19 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode> {
 pub fn merge(options: &MergeOptions) -> Result<ExitCode> {
     let subject = options.subject.load()?;
     let path = subject.store_path(&options.store);
-    let store = match options.answer.dry_run && !path.exists() {
-        true => subject.open_at(Path::new(":memory:"), &options.store)?,
-        false => subject.open(&options.store)?,
-    };
     let how = Merging {
         identity: subject.store_identity(),
         change: options.store.change(),
-        is_dry: options.answer.dry_run,
     };
+    let explained = |error| subject.explained(error);
+    let store = match options.answer.dry_run {
+        true => subject.open_at(Path::new(":memory:"), &options.store)?,
+        false => subject.open(&options.store)?,
+    };
+    // What would be done is done to a copy.
+    if options.answer.dry_run && path.exists() {
+        store.merge(&path, how).map_err(explained)?;
+    }
     for other in &options.stores {
         if path
             .canonicalize()
@@ -220,9 +224,7 @@ pub fn merge(options: &MergeOptions) -> Result<ExitCode> {
         {
             bail!("{} cannot be merged into itself: give --store", other.display());
         }
-        let merged = store
-            .merge(other, how)
-            .map_err(|error| subject.explained(error))?;
+        let merged = store.merge(other, how).map_err(explained)?;
         match options.answer.format {
             Format::Text => println!(
                 "{}: {} {} runs, {} were there already, {} of them void now",
