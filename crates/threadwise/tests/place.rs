@@ -505,6 +505,14 @@ fn what_is_measured_is_what_the_program_does() {
                 unassigned = [\"sleep\"]\nthreads = [{ pattern = \"s.\" }]\nperformance.output = \"speed ([0-9.]+)\"\n[time]\nwarm_up = 0.1\nmeasure = 0.3\n";
     let done = Workload::new(spec).json(&["measure", "spec.toml", "--cpus", "1"]);
     assert_eq!(done["performance"], serde_json::json!([42.5]));
+    // However much it prints, all of it counts.
+    let script = "$| = 1; sleep 1; print qq(speed $_\\n) x 20000 for 1, 3; sleep 60";
+    let spec = format!(
+        "name = \"x\"\ncommand = [\"perl\", \"-e\", \"{script}\"]\nthreads = [\"perl\"]\n\
+         performance.output = \"speed ([0-9]+)\"\n[time]\nwarm_up = 0.1\nmeasure = 3\n"
+    );
+    let done = Workload::new(&spec).json(&["measure", "spec.toml", "--cpus", "1"]);
+    assert_eq!(done["performance"], serde_json::json!([2.0]));
     // A counter that counts microseconds counts a million a second.
     let counts = "open F, q(+>), shift; while (1) { sysseek F, 0, 0; syswrite F, pack q(Q<), 1e6 * clock_gettime CLOCK_MONOTONIC; select undef, undef, undef, 1e-3 }";
     let spec = format!(

@@ -6,9 +6,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use regex::Regex;
-
-use super::process::Instance;
+use super::process::{Instance, Printed};
 use crate::run::RunError;
 use crate::spec::{Performance, Spec};
 
@@ -19,7 +17,7 @@ pub struct Reading {
 }
 
 enum What {
-    Output(Regex),
+    Output(String),
     Counter { path: PathBuf, at_first: u64 },
 }
 
@@ -27,8 +25,9 @@ impl Reading {
     pub fn begin(spec: &Spec, instance: &Instance) -> Result<Reading, RunError> {
         let what = match &spec.performance {
             Performance::Output(pattern) => {
-                let pattern = Regex::new(pattern).map_err(|error| RunError::Program(error.to_string()))?;
-                What::Output(pattern)
+                // What it printed before does not count.
+                instance.take_printed();
+                What::Output(pattern.clone())
             }
             Performance::Counter(path) => {
                 let text = path.display().to_string();
@@ -50,18 +49,19 @@ impl Reading {
     pub fn end(self, instance: &Instance) -> Result<f64, RunError> {
         let performance = match &self.what {
             What::Output(pattern) => {
-                let lines = instance.lines_since(self.begun);
-                let figures: Vec<f64> = lines.iter().filter_map(|line| figure(pattern, line)).collect();
-                if figures.is_empty() {
-                    let last = lines
-                        .last()
-                        .map_or("nothing".to_string(), |line| format!("\"{line}\" at last"));
+                let Printed {
+                    sum,
+                    nr_figures,
+                    last_line,
+                } = instance.take_printed();
+                if nr_figures == 0 {
+                    let last = last_line.map_or("nothing".to_string(), |line| format!("\"{line}\" at last"));
                     return Err(instance.fail(&format!(
                         "printed no figure that matches {pattern} while it was measured, but {last}: mend \
                          `performance.output` or measure longer"
                     )));
                 }
-                figures.iter().sum::<f64>() / figures.len() as f64
+                sum / nr_figures as f64
             }
             What::Counter { path, at_first } => {
                 let now = counter(path).map_err(|problem| instance.fail(&problem))?;
@@ -81,10 +81,6 @@ impl Reading {
             ))),
         }
     }
-}
-
-fn figure(pattern: &Regex, line: &str) -> Option<f64> {
-    pattern.captures(line)?.get(1)?.as_str().parse().ok()
 }
 
 fn counter(path: &PathBuf) -> Result<u64, String> {

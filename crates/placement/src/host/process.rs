@@ -2,7 +2,6 @@
 //! One instance: a process group that ends with its run, and so does what left the group. If this process is killed, the
 //! kernel ends the program that it started, but not what that has started in turn.
 
-use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -13,11 +12,12 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
+use regex::Regex;
 use threadwise_machine::CpuId;
 
 use super::threads::{Found, Problem, Roles, children, pid_of, reap, strays};
 use crate::run::RunError;
-use crate::spec::Spec;
+use crate::spec::{Performance, Spec};
 
 /// How long a process may take to be gone whose threads are.
 const ENDING: Duration = Duration::from_millis(20);
@@ -38,6 +38,29 @@ pub fn known() -> MutexGuard<'static, Vec<u32>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What a program printed while it is measured, added up as it comes: a fast one prints more than could be kept.
+#[derive(Clone, Debug, Default)]
+pub struct Printed {
+    /// Of its figures.
+    pub sum: f64,
+    pub nr_figures: u64,
+    pub last_line: Option<String>,
+}
+
+impl Printed {
+    fn add(&mut self, line: String, pattern: Option<&Regex>) {
+        if let Some(figure) = pattern.and_then(|pattern| figure(pattern, &line)) {
+            self.sum += figure;
+            self.nr_figures += 1;
+        }
+        self.last_line = Some(line);
+    }
+}
+
+fn figure(pattern: &Regex, line: &str) -> Option<f64> {
+    pattern.captures(line)?.get(1)?.as_str().parse().ok()
+}
+
 pub struct Instance {
     pub nr: usize,
     pub folder: PathBuf,
@@ -49,8 +72,7 @@ pub struct Instance {
     begun: Instant,
     /// When its threads were last verified.
     pub looked: Instant,
-    /// What it wrote, and when.
-    lines: Arc<Mutex<VecDeque<(Instant, String)>>>,
+    printed: Arc<Mutex<Printed>>,
     stderr: Arc<Mutex<String>>,
     ended: Option<(ExitStatus, Duration)>,
 }
@@ -76,6 +98,12 @@ impl Instance {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
+        let pattern = match &spec.performance {
+            Performance::Output(pattern) => {
+                Some(Regex::new(pattern).map_err(|error| RunError::Program(error.to_string()))?)
+            }
+            Performance::Counter(_) | Performance::Elapsed(_) => None,
+        };
         // SAFETY: between fork and exec only prctl() is called, which is async-signal-safe.
         unsafe {
             command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?));
@@ -88,8 +116,8 @@ impl Instance {
             ))
         })?;
         known().push(child.id());
-        let (lines, stderr) = (Arc::default(), Arc::default());
-        keep_lines(child.stdout.take(), Arc::clone(&lines));
+        let (printed, stderr) = (Arc::default(), Arc::default());
+        add_lines(child.stdout.take(), pattern, Arc::clone(&printed));
         keep_end(child.stderr.take(), Arc::clone(&stderr));
         Ok(Instance {
             nr,
@@ -101,7 +129,7 @@ impl Instance {
             is_pinned: false,
             begun,
             looked: begun,
-            lines,
+            printed,
             stderr,
             ended: None,
         })
@@ -203,14 +231,12 @@ impl Instance {
         self.ended.as_ref().map(|(_, took)| took.as_secs_f64())
     }
 
-    /// What it wrote to stdout since.
-    pub fn lines_since(&self, since: Instant) -> Vec<String> {
-        let lines = self.lines.lock().map(|lines| lines.clone()).unwrap_or_default();
-        lines
-            .into_iter()
-            .filter(|(at, _)| *at >= since)
-            .map(|(_, line)| line)
-            .collect()
+    /// What it printed to stdout since this was asked last.
+    pub fn take_printed(&self) -> Printed {
+        let printed = self.printed.lock();
+        printed
+            .map(|mut printed| std::mem::take(&mut *printed))
+            .unwrap_or_default()
     }
 
     pub fn fail(&self, problem: &str) -> RunError {
@@ -239,17 +265,11 @@ pub fn end_strays() {
     }
 }
 
-/// Lines of a program that are kept: the last ones.
-const MAX_LINES: usize = 10_000;
-
-/// Keeps the lines of a stream and when they came.
-fn keep_lines(stream: Option<impl Read + Send + 'static>, into: Arc<Mutex<VecDeque<(Instant, String)>>>) {
+/// Adds up the figures of a stream.
+fn add_lines(stream: Option<impl Read + Send + 'static>, pattern: Option<Regex>, into: Arc<Mutex<Printed>>) {
     for_each_line(stream, move |line| {
-        if let Ok(mut lines) = into.lock() {
-            lines.push_back((Instant::now(), line));
-            if lines.len() > MAX_LINES {
-                lines.pop_front();
-            }
+        if let Ok(mut printed) = into.lock() {
+            printed.add(line, pattern.as_ref());
         }
     });
 }
