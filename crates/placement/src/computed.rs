@@ -51,11 +51,15 @@ impl Computed {
         self.program.stages.len()
     }
 
-    /// Approximately normal: the sum of twelve uniform numbers, less six.
-    fn deviation(&mut self) -> f64 {
+    /// What noise makes of a run: 1 and something approximately normal, the sum of twelve uniform numbers, less six.
+    fn factor(&mut self) -> f64 {
         let uniform = |random: &mut Pcg64| (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         let sum: f64 = (0..12).map(|_| uniform(&mut self.random)).sum();
-        self.noise * (sum - 6.0)
+        match self.noise * (sum - 6.0) {
+            // Below a half it goes on as smoothly, and comes to 0 never: no program does less than nothing.
+            far if far < -0.5 => -0.25 / far,
+            near => 1.0 + near,
+        }
     }
 }
 
@@ -83,11 +87,32 @@ impl Runner for Computed {
             .map_err(|error| RunError::Program(error.to_string()))?;
         Ok(exact
             .into_iter()
-            .map(|performance| performance * (1.0 + self.deviation()))
+            .map(|performance| performance * self.factor())
             .collect())
     }
 
     fn label(&self) -> String {
         "computed by the sharing model".to_string()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test that panics has failed
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_makes_no_performance_negative() {
+        let machine = Machine::load("ultrasparc-t2").unwrap();
+        let mut runner = Computed::new(&machine, "intadd", 0.9, 1).unwrap();
+        let instance = [0, 1, 2].map(CpuId).to_vec();
+        let mut runs: Vec<f64> = (0..1000)
+            .map(|_| runner.run(&[Some(instance.clone())]).unwrap()[0])
+            .collect();
+        runs.sort_by(f64::total_cmp);
+        assert!(runs[0] > 0.0, "{}", runs[0]);
+        let mut exact = Computed::new(&machine, "intadd", 0.0, 1).unwrap();
+        let exact = exact.run(&[Some(instance)]).unwrap()[0];
+        assert!((0.9..1.1).contains(&(runs[500] / exact)));
     }
 }
