@@ -382,9 +382,12 @@ fn instructions() -> Vec<Aim> {
         aim("of a wake-up on 64 CPUs", &many_cpus, More, AtMost(1.1), grown),
         of("of a switch between two tasks of one CPU", 1),
         lean("of a switch: no more than under the leanest other", &slow, 1),
-        of("of a message among 40 threads", 2),
-        lean("of a message: no more than under the leanest other", &slow, 2),
-        lean("of a message: no more than under the leanest other", &fast, 2),
+        of("of one of the first messages among 40 threads", 2),
+        of("of one of the later", 3),
+        lean("of the first: no more than under the leanest other", &slow, 2),
+        lean("of the later: no more than under the leanest other", &slow, 3),
+        lean("of the first: no more than under the leanest other", &fast, 2),
+        lean("of the later: no more than under the leanest other", &fast, 3),
     ]
 }
 

@@ -8,15 +8,16 @@ use super::{done_first, gain_cells, measured, more, names, of_all, of_samples, t
 /// What is counted: its name, the programs of two lengths, and how many more of it the longer one has.
 type Counted = (&'static str, &'static str, &'static str, f64);
 
-const SWITCHES: [Counted; 3] = [
+const SWITCHES: [Counted; 4] = [
     ("a wake-up of pipe, two CPUs", "pipe 4000", "pipe 12000", 16_000.0),
     ("both on one CPU", "one CPU 2000", "one CPU 6000", 8_000.0),
     (
-        "a message among 40 threads",
+        "one of the first messages among 40 threads",
         "messages 20",
         "messages 60",
         16_000.0,
     ),
+    ("one of the later", "messages 60", "messages 240", 72_000.0),
 ];
 
 /// Machines of so many CPUs, each of a run of its own, and what is counted there.
@@ -85,7 +86,8 @@ fn schedulers(result: &Value) -> Vec<&Value> {
     all.iter().map(|scheduler| &scheduler["name"]).collect()
 }
 
-/// How much more a scheduler needs than the first for what is counted: a wake-up, a switch or a message, by that order.
+/// How much more a scheduler needs than the first for what is counted: a wake-up, a switch, one of the first messages or
+/// of the later, by that order.
 pub fn over_first(result: &Value, nth: usize, scheduler: &str) -> f64 {
     over(result, scheduler, SWITCHES[nth])
 }
