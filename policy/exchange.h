@@ -9,6 +9,22 @@
 #include "home.h"
 #include "pairing.h"
 #include "smt.h"
+#include "spread.h"
+
+/* Whether tasks are spread over caches in this mode: who fills a package does not. */
+static inline bool tw_spreads(enum tw_mode mode)
+{
+	return mode == TW_MODE_PERFORMANCE;
+}
+
+/*
+ * Whether tasks are paired by what they need of caches (pairing.h), in this mode, on a machine of so many
+ * last-level caches and CPUs. Where some CPUs are faster, tasks are exchanged for their sake alone.
+ */
+static inline bool tw_pairs(enum tw_mode mode, u32 nr_llcs, bool unequal, u32 nr_cpus)
+{
+	return tw_spreads(mode) && nr_llcs > 1 && !unequal && nr_cpus <= TW_IDLE_SCAN;
+}
 
 /* How often the task of a CPU is looked at for an exchange. */
 #define TW_EXCHANGE_EVERY_NS (32ULL * 1000 * 1000)

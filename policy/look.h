@@ -8,7 +8,7 @@
 #ifndef TW_LOOK_H
 #define TW_LOOK_H
 
-#include "task.h"
+#include "preempt.h"
 
 /* At how many queues that hold somebody, and at how many CPUs, a look of the timer looks at most; and at how
  * many queues that may hold somebody, of which it looks at one more to see that it has been at all. */
@@ -50,12 +50,16 @@ struct tw_look {
 	u32 nr_empty;
 	/* Queues in a row, before this look, that held nobody who needs one within TW_LOOK_MOST_NS. */
 	u32 nr_quiet;
+	/* CPUs that may still be kicked, one for each queue that holds somebody who waits for that. */
+	u32 nr_kicks;
 	/* Whether it has been at all queues that may hold something. */
 	bool all;
 	/* Whether nobody there may need another look before long (tw_look_disturb()). */
 	bool quiet;
 	/* Whether the last expiry only had CPUs go over to a senior program (tw_look_is_early()). */
 	bool was_early;
+	/* Whether a CPU was kicked for the foremost, and sent to its queue. */
+	bool sent;
 };
 
 static inline void tw_look_begin(struct tw_look *look)
@@ -65,6 +69,8 @@ static inline void tw_look_begin(struct tw_look *look)
 	look->nr_held = 0;
 	look->all = false;
 	look->quiet = true;
+	look->nr_kicks = 0;
+	look->sent = false;
 }
 
 /* Somebody may need a look before long: is bound to a CPU, which nobody else looks after, had an idle CPU
@@ -83,6 +89,51 @@ static inline void tw_look_found(struct tw_look *look, bool held)
 		look->nr_held++;
 	else
 		tw_look_disturb(look);
+}
+
+/* The first task of a queue waits for a CPU whose task makes way. */
+static inline void tw_look_waits(struct tw_look *look)
+{
+	look->nr_kicks++;
+}
+
+/*
+ * It looked at what runs on a CPU, which makes way for a waiting task in so long (tw_makes_way_in()): whether
+ * that is due, and of which class. Where no CPU is kicked any more nobody is, and the next look is not for
+ * it.
+ */
+static inline enum tw_due tw_look_due(struct tw_look *look, const struct tw_task *running,
+				      const struct tw_task *waiting, u64 in_ns, const struct tw_tunables *tun)
+{
+	if (!in_ns && !look->nr_kicks)
+		return TW_DUE_NOT;
+	/* Who makes way waits then, and others are due beside it in a step. */
+	look->in_ns = tw_least(look->in_ns, tw_look_in(running, waiting, in_ns, tun));
+	return tw_due_beside(running, waiting, in_ns);
+}
+
+/* What becomes of a CPU whose task is due. */
+enum tw_kick {
+	TW_KICK_NOT = 0,
+	TW_KICK = 1,
+	/* It is to look at the queue of the foremost. */
+	TW_KICK_AND_SEND = 2,
+};
+
+/*
+ * What runs on a CPU is due to make way for the foremost or for the first of its own queue. The first CPU
+ * that is kicked for the foremost looks at its queue; others would find it gone, and one of an earlier class
+ * that is due finds out by itself, as it comes to look there.
+ */
+static inline enum tw_kick tw_look_kick(struct tw_look *look, enum tw_due due, bool for_foremost)
+{
+	if (!look->nr_kicks)
+		return TW_KICK_NOT;
+	look->nr_kicks--;
+	if (!for_foremost || due == TW_DUE_EARLIER || look->sent)
+		return TW_KICK;
+	look->sent = true;
+	return TW_KICK_AND_SEND;
 }
 
 /* A task is about to be queued. Comes before anybody asks whether the timer runs, or a look at that moment

@@ -38,9 +38,15 @@ static inline u64 tw_age(const struct tw_task *task, u32 nr_waiting)
 	return waits_ns > patience_ns ? waits_ns - patience_ns : 0;
 }
 
-/* Whether a waiting task goes forward in its queue, and is not just queued under a key of another time. */
-static inline bool tw_goes_forward(const struct tw_task *task, u64 key, u64 queued_key)
+/*
+ * Whether a waiting task moves within its queue, from the key that it was queued under to this one: where
+ * `all` are put in order, or if it goes forward because it waits for long. Who keeps its key keeps its place
+ * among those with the same.
+ */
+static inline bool tw_moves_in_queue(const struct tw_task *task, u64 key, u64 queued_key, bool all)
 {
+	if (all)
+		return key != queued_key;
 	return tw_age(task, task->nr_waiting) && tw_before(key, queued_key);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Which tasks of different last-level caches change places, and how often (`policy/exchange.h`).
 
-use crate::{Pair, Stay};
+use crate::{Mode, Pair, Stay};
 
 mod ffi {
     use super::{Pair, Rest, Stay};
@@ -11,6 +11,7 @@ mod ffi {
         pub safe fn tw_native_exchange_gain(own: &Stay, other: &Stay, pair: &Pair) -> u64;
         pub safe fn tw_native_may_change(rest: &Rest, now_ns: u64) -> u32;
         pub safe fn tw_native_note_change(rest: &mut Rest, now_ns: u64);
+        pub safe fn tw_native_pairs(mode: u32, nr_llcs: u32, unequal: u32, nr_cpus: u32) -> u32;
         pub safe fn tw_native_looks_for_exchange(
             nr_cpus: u32,
             others_wait: u32,
@@ -38,6 +39,13 @@ impl Rest {
     pub fn note_change(&mut self, now_ns: u64) {
         ffi::tw_native_note_change(self, now_ns);
     }
+}
+
+/// Whether tasks are paired by what they need of caches in this mode, on a machine of so many last-level caches and CPUs, of which
+/// some are faster or none.
+pub fn pairs(mode: Mode, nr_llcs: usize, unequal: bool, nr_cpus: usize) -> bool {
+    let [nr_llcs, nr_cpus] = [nr_llcs, nr_cpus].map(|nr| u32::try_from(nr).unwrap_or(u32::MAX));
+    ffi::tw_native_pairs(mode as u32, nr_llcs, unequal.into(), nr_cpus) != 0
 }
 
 /// Whether a CPU that keeps its task looks for an exchange, on a machine of so many CPUs, where tasks wait or not: its last look

@@ -7,6 +7,7 @@
 
 pub mod alternation;
 mod cgroup;
+mod crowd;
 mod exchange;
 mod home;
 mod look;
@@ -15,10 +16,11 @@ mod pairing;
 
 pub use alternation::{AlternateBy, Alternation};
 pub use cgroup::{Cgroup, cgroup_ready_ns};
-pub use exchange::{Rest, looks_for_exchange};
+pub use crowd::{Charged, Crowd};
+pub use exchange::{Rest, looks_for_exchange, pairs};
 pub use home::{Llc, SPILL_NONE, Stay, founds_home, keeps_home, spill};
 pub use look::{
-    LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED,
+    Kick, LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED,
     timer_hastens, timer_starts, timer_stopped,
 };
 pub use options::TunableOptions;
@@ -134,7 +136,7 @@ mod ffi {
         pub safe fn tw_native_goes_unboosted(nr_threads: u32, parallel_ago_ns: u64, tun: &Tunables) -> u32;
         pub safe fn tw_native_here_ns(ago_ns: u64) -> u32;
         pub safe fn tw_native_waits_us(waits_ns: u64) -> u32;
-        pub safe fn tw_native_goes_forward(task: &Task, key: u64, queued_key: u64) -> u32;
+        pub safe fn tw_native_moves_in_queue(task: &Task, key: u64, queued_key: u64, all: u32) -> u32;
         pub safe fn tw_native_boost(boost_ns: u64, nr_waiting: u32, left: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_keys_begin(keys: &mut Keys, task: &Task, boost_left: u32);
         pub safe fn tw_native_keys_renew(keys: &mut Keys, nr_waiting: u32, boost_left: u32);
@@ -611,9 +613,10 @@ pub struct Task {
 }
 
 impl Task {
-    /// Whether it goes forward to this key in its queue, where it was queued under that one, because it waits for long.
-    pub fn goes_forward(&self, key: u64, queued_key: u64) -> bool {
-        ffi::tw_native_goes_forward(self, key, queued_key) != 0
+    /// Whether it moves to this key in its queue, where it was queued under that one: where all are put in order, or because it
+    /// waits for long.
+    pub fn moves_in_queue(&self, key: u64, queued_key: u64, all: bool) -> bool {
+        ffi::tw_native_moves_in_queue(self, key, queued_key, all.into()) != 0
     }
 }
 
@@ -973,19 +976,24 @@ pub fn is_beside_others(running: &Task, others_wait: bool) -> bool {
 
 /// Of which class a task is that is due to make way, beside the one that it makes way for (`enum tw_due`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub enum Due {
     /// It goes before that, and is due all the same.
-    Earlier,
+    Earlier = 1,
     /// Both are of one class.
-    Same,
+    Same = 2,
     /// It goes after that.
-    Later,
+    Later = 3,
 }
 
 impl Due {
     /// Where it is due in so many nanoseconds.
     pub fn of(running: &Task, waiting: &Task, in_ns: u64) -> Option<Self> {
-        match ffi::tw_native_due_beside(running, waiting, in_ns) {
+        Self::from_number(ffi::tw_native_due_beside(running, waiting, in_ns))
+    }
+
+    fn from_number(number: u32) -> Option<Self> {
+        match number {
             1 => Some(Self::Earlier),
             2 => Some(Self::Same),
             3 => Some(Self::Later),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What looks of the timer at those that wait find, and when it looks again (`policy/look.h`).
 
-use crate::{Task, Tunables};
+use crate::{Due, Task, Tunables};
 
 mod ffi {
     use super::{Look, Task, Tunables};
@@ -10,6 +10,15 @@ mod ffi {
         pub safe fn tw_native_look_begin(look: &mut Look);
         pub safe fn tw_native_look_disturb(look: &mut Look);
         pub safe fn tw_native_look_found(look: &mut Look, held: u32);
+        pub safe fn tw_native_look_waits(look: &mut Look);
+        pub safe fn tw_native_look_due(
+            look: &mut Look,
+            running: &Task,
+            waiting: &Task,
+            in_ns: u64,
+            tun: &Tunables,
+        ) -> u32;
+        pub safe fn tw_native_look_kick(look: &mut Look, due: u32, for_foremost: u32) -> u32;
         pub safe fn tw_native_look_expect(look: &mut Look);
         pub safe fn tw_native_look_for(task: &Task, nr_threads: u32, foremost: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_look_is_early(look: &mut Look, went_over: u32) -> u32;
@@ -50,10 +59,23 @@ pub struct Look {
     nr_held: u32,
     nr_empty: u32,
     nr_quiet: u32,
+    nr_kicks: u32,
     /// Whether it has been at all queues that may hold something.
     pub all: bool,
     quiet: bool,
     was_early: bool,
+    sent: bool,
+}
+
+/// What becomes of a CPU whose task is due (`enum tw_kick`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kick {
+    /// No more are kicked in this look.
+    Not,
+    /// It looks for what to run.
+    Kick,
+    /// It looks at the queue of the foremost too.
+    AndSend,
 }
 
 impl Tunables {
@@ -83,6 +105,26 @@ impl Look {
     /// How many queues held somebody so far.
     pub fn nr_held(&self) -> u32 {
         self.nr_held
+    }
+
+    /// The first task of a queue waits for a CPU whose task makes way.
+    pub fn waits(&mut self) {
+        ffi::tw_native_look_waits(self);
+    }
+
+    /// It looked at what runs on a CPU, which makes way for a waiting task in so many nanoseconds: of which class that is, if it is
+    /// due.
+    pub fn due(&mut self, running: &Task, waiting: &Task, in_ns: u64, tun: &Tunables) -> Option<Due> {
+        Due::from_number(ffi::tw_native_look_due(self, running, waiting, in_ns, tun))
+    }
+
+    /// What runs on a CPU is due, to make way for the foremost of all or for the first of its own queue.
+    pub fn kick(&mut self, due: Due, for_foremost: bool) -> Kick {
+        match ffi::tw_native_look_kick(self, due as u32, for_foremost.into()) {
+            0 => Kick::Not,
+            1 => Kick::Kick,
+            _ => Kick::AndSend,
+        }
     }
 
     /// A task is about to be queued.

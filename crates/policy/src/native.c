@@ -3,6 +3,7 @@
 #include "../../../policy/alternation.h"
 #include "../../../policy/cgroup.h"
 #include "../../../policy/clock.h"
+#include "../../../policy/crowd.h"
 #include "../../../policy/exchange.h"
 #include "../../../policy/home.h"
 #include "../../../policy/look.h"
@@ -21,6 +22,8 @@ _Static_assert(TW_LOOK_MOST_NS == 8000000 && TW_LOOK_QUIET_NS == 24000000,
 _Static_assert(TW_ROTATION_QUEUES == 4 && TW_ROTATION_CPUS == 16 && TW_ROTATION_MARKS == 16 &&
 		       TW_ROTATION_SORTED == 16,
 	       "crates/policy/src/look.rs has the same");
+_Static_assert(TW_DUE_EARLIER == 1 && TW_DUE_SAME == 2 && TW_DUE_LATER == 3 && TW_KICK_AND_SEND == 2,
+	       "crates/policy/src has the same");
 _Static_assert(TW_SEARCH_PLACE == 1 && TW_SEARCH_SPOT == 2 && TW_SEARCH_SEAT == 3,
 	       "crates/policy/src/lib.rs has the same");
 _Static_assert(TW_IDLE_SCAN == 64, "crates/policy/src/lib.rs has the same");
@@ -37,6 +40,8 @@ _Static_assert(sizeof(struct tw_seat) == 5, "crates/policy/src/lib.rs has the sa
 _Static_assert(sizeof(struct tw_spot) == 16, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_llc) == 8 && sizeof(struct tw_stay) == 8,
 	       "crates/policy/src/home.rs has the same layout");
+_Static_assert(sizeof(struct tw_charged) == 24 && sizeof(struct tw_crowd) == 48,
+	       "crates/policy/src/crowd.rs has the same layout");
 _Static_assert(sizeof(struct tw_need) == 24, "crates/policy/src/pairing.rs has the same layout");
 _Static_assert(sizeof(struct tw_pair) == 24, "crates/policy/src/pairing.rs has the same layout");
 _Static_assert(sizeof(struct tw_reading) == 24, "crates/policy/src/pairing.rs has the same layout");
@@ -250,6 +255,11 @@ void tw_native_note_change(struct tw_rest *rest, u64 now_ns)
 	tw_note_change(rest, now_ns);
 }
 
+u32 tw_native_pairs(u32 mode, u32 nr_llcs, u32 unequal, u32 nr_cpus)
+{
+	return tw_pairs(mode, nr_llcs, unequal, nr_cpus);
+}
+
 u32 tw_native_looks_for_exchange(u32 nr_cpus, u32 others_wait, u64 looked_ago_ns, u64 exchanged_ago_ns)
 {
 	return tw_looks_for_exchange(nr_cpus, others_wait, looked_ago_ns, exchanged_ago_ns);
@@ -442,6 +452,16 @@ u32 tw_native_boost_left(u32 serial_ready, u32 nr_cpus)
 	return tw_boost_left(serial_ready, nr_cpus);
 }
 
+u32 tw_native_crowd_is_due(const struct tw_crowd *crowd, u64 now_ns)
+{
+	return tw_crowd_is_due(crowd, now_ns);
+}
+
+void tw_native_count_crowd(struct tw_crowd *crowd, const struct tw_charged *sums, u64 now_ns, u32 nr_cpus)
+{
+	tw_count_crowd(crowd, sums, now_ns, nr_cpus);
+}
+
 u64 tw_native_boost(u64 boost_ns, u32 nr_waiting, u32 left, const struct tw_tunables *tun)
 {
 	return tw_boost(boost_ns, nr_waiting, left, tun);
@@ -462,9 +482,9 @@ u32 tw_native_waits_us(u64 waits_ns)
 	return tw_waits_us(waits_ns);
 }
 
-u32 tw_native_goes_forward(const struct tw_task *task, u64 key, u64 queued_key)
+u32 tw_native_moves_in_queue(const struct tw_task *task, u64 key, u64 queued_key, u32 all)
 {
-	return tw_goes_forward(task, key, queued_key);
+	return tw_moves_in_queue(task, key, queued_key, all);
 }
 
 void tw_native_keys_begin(struct tw_keys *keys, const struct tw_task *task, u32 boost_left)
@@ -613,6 +633,22 @@ void tw_native_look_disturb(struct tw_look *look)
 void tw_native_look_found(struct tw_look *look, u32 held)
 {
 	tw_look_found(look, held);
+}
+
+void tw_native_look_waits(struct tw_look *look)
+{
+	tw_look_waits(look);
+}
+
+u32 tw_native_look_due(struct tw_look *look, const struct tw_task *running, const struct tw_task *waiting,
+		       u64 in_ns, const struct tw_tunables *tun)
+{
+	return tw_look_due(look, running, waiting, in_ns, tun);
+}
+
+u32 tw_native_look_kick(struct tw_look *look, u32 due, u32 for_foremost)
+{
+	return tw_look_kick(look, due, for_foremost);
 }
 
 void tw_native_look_expect(struct tw_look *look)

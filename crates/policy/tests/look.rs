@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use threadwise_policy::{
-    BOOST_WHOLE, Class, LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES,
-    Task, Tunables, timer_hastens, timer_starts, timer_stopped,
+    BOOST_WHOLE, Class, Due, Kick, LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS,
+    ROTATION_QUEUES, Task, Tunables, timer_hastens, timer_starts, timer_stopped,
 };
 
 const MS: u64 = 1_000_000;
@@ -215,6 +215,65 @@ fn the_timer_is_started_if_it_does_not_look_in_time() {
         );
     }
     assert!(timer_stopped(false, 101 * MS, 100 * MS) && !timer_stopped(true, 101 * MS, 100 * MS));
+}
+
+/// A task of this class and vtime, which steps by a millisecond.
+fn task(class: Class, vtime: u64) -> Task {
+    Task {
+        vtime,
+        here_ns: 0,
+        class,
+        nr_waiting: 1,
+        boost_left: BOOST_WHOLE,
+        waits_us: 0,
+        step_ns: MS as u32,
+    }
+}
+
+/// One CPU for each queue that holds somebody; the first of a class that does not find out by itself is sent.
+#[test]
+fn as_many_cpus_are_kicked_as_queues_hold_somebody_and_one_is_sent() {
+    let mut look = Look::default();
+    for (kicks, done) in [
+        (vec![], vec![]),
+        (vec![(Due::Later, true)], vec![Kick::AndSend]),
+        (
+            vec![
+                (Due::Same, false),
+                (Due::Earlier, true),
+                (Due::Same, true),
+                (Due::Later, true),
+            ],
+            vec![Kick::Kick, Kick::Kick, Kick::AndSend, Kick::Kick],
+        ),
+    ] {
+        look.begin();
+        kicks.iter().for_each(|_| look.waits());
+        let of_all: Vec<Kick> = kicks
+            .iter()
+            .map(|&(due, foremost)| look.kick(due, foremost))
+            .collect();
+        assert_eq!(of_all, done);
+        assert_eq!(look.kick(Due::Later, true), Kick::Not);
+    }
+}
+
+/// And for nobody but these does it look again soon.
+#[test]
+fn who_is_due_and_is_not_kicked_hastens_no_look() {
+    let (tun, mut look) = (Tunables::default(), Look::default());
+    let (running, waiting) = (task(Class::Parallel, 10 * MS), task(Class::Parallel, 5 * MS));
+    look.begin();
+    assert_eq!(look.due(&running, &waiting, 0, &tun), None);
+    assert_eq!(look.in_ns, LOOK_QUIET_NS);
+    assert_eq!(look.due(&running, &waiting, 3 * MS, &tun), None);
+    assert_eq!(look.in_ns, 3 * MS);
+    look.waits();
+    assert_eq!(look.due(&running, &waiting, 0, &tun), Some(Due::Same));
+    assert_eq!(look.in_ns, MS);
+    let serial = task(Class::Serial, 5 * MS);
+    assert_eq!(look.due(&running, &serial, 0, &tun), Some(Due::Later));
+    assert_eq!(look.due(&serial, &waiting, 0, &tun), Some(Due::Earlier));
 }
 
 proptest! {

@@ -1760,8 +1760,10 @@ proptest! {
         let waits = at(waits_us(waits_ns));
         let age = waits_ns.min(3_600_000 * MS).saturating_sub(200 * MS * u64::from((nr + 1).min(16))) / 1000 * 1000;
         prop_assert_eq!(tunables().key(&at(0)).wrapping_sub(tunables().key(&waits)), age);
-        prop_assert_eq!(waits.goes_forward(vtime.wrapping_sub(1), vtime), age > 0);
-        prop_assert!(!waits.goes_forward(vtime, vtime) && !waits.goes_forward(vtime.wrapping_add(1), vtime));
+        let [before, after] = [vtime.wrapping_sub(1), vtime.wrapping_add(1)];
+        let moves = |all| [before, vtime, after].map(|key| waits.moves_in_queue(key, vtime, all));
+        prop_assert_eq!(moves(false), [age > 0, false, false]);
+        prop_assert_eq!(moves(true), [true, false, true]);
         // Who runs makes way so much sooner for it.
         let just = at(waits_us(200 * MS * u64::from((nr + 1).min(16)) + more_ns));
         let (due, younger) = (tunables().due_in(&at(0), &just), tunables().due_in(&at(0), &at(0)));

@@ -8,7 +8,7 @@ use libbpf_rs::skel::OpenSkel;
 use nix::unistd::{SysconfVar, sysconf};
 use scx_utils::compat;
 use threadwise_machine::Machine;
-use threadwise_policy::PairingBy;
+use threadwise_policy::{PairingBy, pairs};
 use tracing::info;
 
 use crate::alternation::Alternation;
@@ -183,11 +183,8 @@ fn tell_machine(
     };
     rodata.nr_places = places.len() as u32;
     rodata.places[..places.len()].copy_from_slice(places);
-    // Fast CPUs exchange tasks by their own rule, who fills a package does not spread over another, and a look takes in so
-    // many CPUs.
-    let spreads = matches!(options.mode, Mode::Performance | Mode::Auto);
-    let is_seen = rodata.nr_cpus <= bpf_intf::TW_IDLE_SCAN;
-    let pairs = spreads && is_seen && machine.nr_llcs() > 1 && speeds.nr_faster == 0;
+    let (unequal, nr_cpus) = (speeds.nr_faster > 0, rodata.nr_cpus as usize);
+    let pairs = pairs(options.mode.spreading(), machine.nr_llcs(), unequal, nr_cpus);
     if !pairs && !matches!(options.pairing, PairingBy::Auto | PairingBy::Off) {
         info!(
             "tasks are not paired: that takes --mode performance, several last-level caches, equal CPUs, and no more than {} of them",

@@ -27,6 +27,15 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// What it is, or may come to be, that spreads tasks most.
+    pub fn spreading(self) -> threadwise_policy::Mode {
+        match self {
+            Mode::Near => threadwise_policy::Mode::Near,
+            Mode::Performance | Mode::Auto => threadwise_policy::Mode::Performance,
+            Mode::Powersave => threadwise_policy::Mode::Powersave,
+        }
+    }
+
     /// Its number in `enum tw_mode` of policy/spread.h; for `Auto` the platform's.
     pub fn number(self) -> Result<u32> {
         Ok(match self {

@@ -279,7 +279,7 @@ __noinline int release_held(s32 slot)
 		unboosted = look_at_charged(p, tctx, nr_waiting_at(cpu), now, &task);
 		task.step_ns = step_of(task.class, group_of(p->tgid), now);
 		task.waits_us = 0;
-		tw_keys_begin(&cctx->keys, &task, boost_left);
+		tw_keys_begin(&cctx->keys, &task, crowd.boost_left);
 		key = key_in(&cctx->keys, &task, unboosted);
 		mark_queued(cpu, p->nr_cpus_allowed > 1);
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, tunables.slice_ns);

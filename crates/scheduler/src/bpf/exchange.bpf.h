@@ -41,8 +41,7 @@ __noinline bool look_at_candidate(s32 cpu, s32 to, struct candidate *found __arg
 		found->goes = class_of(running) != TW_CLASS_KERNEL && may_move(running) &&
 			      bpf_cpumask_test_cpu(to, running->cpus_ptr) &&
 			      tw_may_change(&tctx->rest, scx_bpf_now());
-		/* Who fills a package does not spread over another. */
-		if (pairing && mode == TW_MODE_PERFORMANCE)
+		if (pairing && tw_spreads(mode))
 			found->need = need_of(running);
 	}
 	bpf_rcu_read_unlock();

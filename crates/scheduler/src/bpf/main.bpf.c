@@ -17,6 +17,7 @@
 #include "intf.h"
 #include "../../../../policy/alternation.h"
 #include "../../../../policy/clock.h"
+#include "../../../../policy/crowd.h"
 #include "../../../../policy/exchange.h"
 #include "../../../../policy/home.h"
 #include "../../../../policy/look.h"
@@ -293,7 +294,7 @@ void BPF_STRUCT_OPS(threadwise_enqueue, struct task_struct *p, u64 enq_flags)
 			count(cctx, TW_STAT_SERIAL_QUEUED);
 	}
 	count(cctx, TW_STAT_QUEUED);
-	tw_keys_begin(&cctx->keys, &task, boost_left);
+	tw_keys_begin(&cctx->keys, &task, crowd.boost_left);
 	key = key_in(&cctx->keys, &task, unboosted);
 	scx_bpf_dsq_insert_vtime(p, cpu, tw_slice_of(task.class, longer_look(), tun()), key, enq_flags);
 	cctx->queued_most = task.nr_waiting + 1;

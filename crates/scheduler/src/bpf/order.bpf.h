@@ -112,7 +112,7 @@ __noinline u64 advance(u64 vtime, const struct tw_run *run __arg_nonnull, u64 no
 /* What a task weighs among those that run. */
 static u32 weight_of(const struct task_struct *p, const struct membership *in)
 {
-	return tw_weight_among(own_weight_of(p, in), mean_weight);
+	return tw_weight_among(own_weight_of(p, in), crowd.mean_weight);
 }
 
 /* By what weight a task is charged. */
@@ -136,7 +136,7 @@ __noinline bool look_at(struct task_struct *p __arg_trusted, const struct task_c
 		.weight = charged_weight(p, tctx),
 		.capacity = capacity_of(cpu),
 		.nr_waiting = nr_waiting_at(cpu),
-		.boost_left = boost_left,
+		.boost_left = crowd.boost_left,
 		.others_wait = tasks_wait,
 	};
 
@@ -174,7 +174,7 @@ __noinline int move_clock(const struct task_struct *p __arg_trusted,
 		.boost_left = task->boost_left,
 	};
 	bool others_wait = tasks_wait;
-	u32 own_weight = own_weight_of(p, &tctx->in), weight = tw_weight_among(own_weight, mean_weight);
+	u32 own_weight = own_weight_of(p, &tctx->in), weight = tw_weight_among(own_weight, crowd.mean_weight);
 	u64 clock = vtime_now, light_ago_ns = tw_is_light(weight) ? since_ns(light_at, now) : 0;
 	u64 moved = tw_clock(clock, &picked, weight, light_ago_ns, others_wait, tun());
 
@@ -262,7 +262,7 @@ __noinline bool look_at_charged(struct task_struct *p __arg_trusted,
 	unboosted = goes_unboosted(p, task->class, now);
 	task->step_ns = 0;
 	task->nr_waiting = nr_waiting;
-	task->boost_left = unboosted ? 0 : boost_left;
+	task->boost_left = unboosted ? 0 : crowd.boost_left;
 	task->here_ns = 0;
 	task->waits_us = fault == TW_FAULT_PATIENT ? 0 : tw_waits_us(waits_ns(p, tctx, now));
 	starve(p, task);

@@ -44,9 +44,6 @@ static struct {
 	/* The foremost of those that may run elsewhere, as far as it looked, and its queue, or -1. */
 	struct tw_task first;
 	s32 queue;
-	/* CPUs that it may still kick, and whether one of them was sent to the foremost. */
-	u32 kicks;
-	bool sent;
 	/* Up to which hand-over it looked. */
 	u32 handovers;
 	/* In how many those that wait for long have yet to go forward, and when that was begun. */
@@ -81,29 +78,19 @@ __noinline int look_whether_due(s32 cpu)
 	beside.running_bound = bound_tgid;
 	beside.of_one_program = bound_tgid == rotation_state.tgid;
 	in_ns = makes_way_in(&task, &waiting, &beside);
-	if (!in_ns && !rotation_state.kicks)
-		return TW_DUE_NOT;
-	/* Who makes way waits then, and others are due beside it in a step. */
-	rotation_state.look.in_ns =
-		tw_least(rotation_state.look.in_ns, tw_look_in(&task, &waiting, in_ns, tun()));
-	return tw_due_beside(&task, &waiting, in_ns);
+	return tw_look_due(&rotation_state.look, &task, &waiting, in_ns, tun());
 }
 
-/*
- * Kicks a CPU whose task is due. The first that is kicked for the foremost looks at its queue; others would
- * find it gone, and an earlier class that is due finds out by itself, as it comes to look there.
- */
-static void kick_due(s32 cpu, bool sends)
+/* Kicks a CPU whose task is due to make way for the foremost, or for the first of its own queue. */
+static void kick_due(s32 cpu, enum tw_due due, bool for_foremost)
 {
+	enum tw_kick kick = tw_look_kick(&rotation_state.look, due, for_foremost);
 	struct cpu_ctx *cctx = cpu_ctx_of(cpu);
 
-	if (!cctx || !rotation_state.kicks)
+	if (!cctx || kick == TW_KICK_NOT)
 		return;
-	rotation_state.kicks--;
-	if (sends && !rotation_state.sent) {
-		rotation_state.sent = true;
+	if (kick == TW_KICK_AND_SEND)
 		cctx->sent_to = rotation_state.queue + 1;
-	}
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
@@ -133,7 +120,7 @@ static void rotate_for_first(void)
 			continue;
 		due = look_whether_due(cpu);
 		if (due == TW_DUE_LATER)
-			kick_due(cpu, true);
+			kick_due(cpu, due, true);
 		else if (due == TW_DUE_SAME)
 			same |= 1U << (i & 31);
 		else if (due)
@@ -143,8 +130,10 @@ static void rotate_for_first(void)
 	bpf_for(i, 0, nr) {
 		s32 cpu = walk_online(&at);
 
-		if ((same | earlier) & (1U << (i & 31)))
-			kick_due(cpu, same & (1U << (i & 31)));
+		if (same & (1U << (i & 31)))
+			kick_due(cpu, TW_DUE_SAME, true);
+		else if (earlier & (1U << (i & 31)))
+			kick_due(cpu, TW_DUE_EARLIER, true);
 	}
 }
 
@@ -282,18 +271,20 @@ __noinline int look_at_queue(s32 queue)
 {
 	struct tw_task task, first;
 	bool waits;
+	s32 due;
 
 	bpf_rcu_read_lock();
 	waits = look_at_first(queue);
 	bpf_rcu_read_unlock();
 	if (!waits)
 		return 0;
-	rotation_state.kicks++;
+	tw_look_waits(&rotation_state.look);
 	if (rotation_state.bound) {
 		/* No CPU but this one, and nobody else, looks after it. */
 		tw_look_disturb(&rotation_state.look);
-		if (look_whether_due(queue))
-			kick_due(queue, false);
+		due = look_whether_due(queue);
+		if (due)
+			kick_due(queue, due, false);
 		return 0;
 	}
 	task = rotation_state.task;
@@ -390,7 +381,7 @@ __noinline int sort_queue(s32 queue, bool all, u64 now)
 			continue;
 		unboosted = look_at_charged(p, tctx, nr_waiting, now, &task);
 		key = key_in(&keys, &task, unboosted);
-		if (key == p->scx.dsq_vtime || (!all && !tw_goes_forward(&task, key, p->scx.dsq_vtime)))
+		if (!tw_moves_in_queue(&task, key, p->scx.dsq_vtime, all))
 			continue;
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key);
 		scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0);
@@ -416,7 +407,7 @@ static bool sort_for_senior(s32 cpu, u64 now)
 	if (!cctx || is_sorted(cpu))
 		return false;
 	if (is_marked(cpu)) {
-		tw_keys_renew(&cctx->keys, nr_waiting_at(cpu), boost_left);
+		tw_keys_renew(&cctx->keys, nr_waiting_at(cpu), crowd.boost_left);
 		sort_queue(cpu, true, now);
 	}
 	/* Only now, or the CPU would not wait for the timer, nor that for the CPU. */
@@ -432,8 +423,8 @@ __noinline bool sort_if_stale(s32 queue, u64 now)
 
 	if (!cctx)
 		return false;
-	if (tw_keys_are_stale(&cctx->keys, nr_waiting, boost_left, tun()))
-		tw_keys_renew(&cctx->keys, nr_waiting, boost_left);
+	if (tw_keys_are_stale(&cctx->keys, nr_waiting, crowd.boost_left, tun()))
+		tw_keys_renew(&cctx->keys, nr_waiting, crowd.boost_left);
 	else if (!cctx->keys.nr_looks)
 		return false;
 	sort_queue(queue, true, now);
@@ -450,7 +441,6 @@ static void look_at_queues(void)
 	u32 i;
 
 	rotation_state.queue = -1;
-	rotation_state.kicks = 0;
 	/* Once more, to see that it has been at all of them. */
 	bpf_for(i, 0, TW_ROTATION_MARKS + 1) {
 		if (rotation_state.look.nr_held >= TW_ROTATION_QUEUES)
@@ -545,7 +535,6 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 		start_timer(rotation, armed_key, rotation_state.now, shortest_step());
 		return 0;
 	}
-	rotation_state.sent = false;
 	tw_look_begin(&rotation_state.look);
 	refresh_cgroups(rotation_state.now);
 	count_crowd(rotation_state.now);

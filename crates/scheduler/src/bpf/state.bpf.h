@@ -168,9 +168,6 @@ u64 vtime_now;
 /* When it last followed a light task. As racy. */
 u64 light_at;
 
-/* What tasks that run beside others weigh on the mean, in 65536ths (crowd.bpf.h). */
-u32 mean_weight = TW_WEIGHT_ONE << 16;
-
 /* Whether tasks wait anywhere, as far as is known (rotation.bpf.h): 0 or 1. */
 u32 tasks_wait;
 
@@ -186,8 +183,9 @@ u64 all_stay_until;
 /* How many programs are parallel, as far as their threads are counted. */
 u32 nr_parallel;
 
-/* What serial tasks leave of boosts (crowd.bpf.h). */
-u32 boost_left = TW_BOOST_WHOLE;
+/* What serial tasks leave of boosts, and what those weigh that run; counted by the timer alone (crowd.bpf.h).
+ */
+struct tw_crowd crowd = TW_CROWD_NOBODY;
 
 static struct cpu_ctx *cpu_ctx_of(s32 cpu)
 {

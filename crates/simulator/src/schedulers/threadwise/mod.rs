@@ -70,9 +70,6 @@ struct Rotation {
     queue_cursor: usize,
     cpu_cursor: usize,
     look: Look,
-    /// CPUs that it may still kick, and whether one of them was sent to the foremost.
-    kicks: usize,
-    sent: bool,
     /// Up to which hand-over it looked.
     handovers: u32,
     /// In how many those that wait for long have yet to go forward, and when that was begun.
@@ -226,7 +223,7 @@ impl Threadwise {
             nr_handovers: 0,
             last_senior: None,
             rotation: Rotation::default(),
-            crowd: Crowd::new(),
+            crowd: Crowd::default(),
         }
     }
 
@@ -820,7 +817,6 @@ impl Scheduler for Threadwise {
         if self.rotation.look.is_early(went_over) {
             return self.start_rotation(kernel, self.rotation.armed_key, self.shortest_step());
         }
-        self.rotation.sent = false;
         self.rotation.look.begin();
         self.crowd.count(kernel);
         if kernel.now >= self.rotation.aged_at + ORDER_NS {

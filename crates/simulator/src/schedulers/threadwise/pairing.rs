@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What tasks need of a last-level cache (`pairing.bpf.h`).
 
-use threadwise_policy::{Mode, Need, PairingBy};
+use threadwise_policy::{Need, PairingBy, pairs};
 
 use super::Threadwise;
 use crate::kernel::{Kernel, TaskIndex};
@@ -9,9 +9,9 @@ use crate::kernel::{Kernel, TaskIndex};
 impl Threadwise {
     /// By what pairing goes: hardware counters are there.
     fn pairs_by(&self, kernel: &Kernel) -> PairingBy {
-        let several = kernel.domains.nr_llcs() > 1 && self.mode == Mode::Performance && self.nr_faster == 0;
+        let (nr_llcs, unequal) = (kernel.domains.nr_llcs(), self.nr_faster > 0);
         match self.pairing {
-            _ if !several => PairingBy::Off,
+            _ if !pairs(self.mode, nr_llcs, unequal, kernel.cpus.len()) => PairingBy::Off,
             PairingBy::Auto => PairingBy::Counters,
             by => by,
         }

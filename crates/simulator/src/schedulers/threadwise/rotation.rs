@@ -2,7 +2,7 @@
 //! The timer by which those who wait get their turn (`rotation.bpf.h`).
 
 use threadwise_policy::{
-    Beside, Class, Due, Keys, LEAVES_CACHE_NS, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES,
+    Beside, Class, Due, Keys, Kick, LEAVES_CACHE_NS, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES,
     ROTATION_SORTED, Task, follows_senior, timer_hastens, timer_starts, timer_stopped, waits_us,
 };
 
@@ -78,26 +78,18 @@ impl Threadwise {
             ..Self::beside(kernel, running, first)
         };
         let in_ns = self.tun.makes_way_in(&mut task, &waiting, beside);
-        if in_ns == 0 && self.rotation.kicks == 0 {
-            return None;
-        }
-        let look_in_ns = self.tun.look_in(&task, &waiting, in_ns);
-        self.rotation.look.in_ns = self.rotation.look.in_ns.min(look_in_ns);
-        Due::of(&task, &waiting, in_ns)
+        self.rotation.look.due(&task, &waiting, in_ns, &self.tun)
     }
 
-    /// Kicks a CPU whose task is due. The first that is kicked for the foremost looks at its queue; others would find it gone, and
-    /// an earlier class that is due finds out by itself, as it comes to look there.
-    fn kick_due(&mut self, kernel: &mut Kernel, cpu: CpuIndex, sent_to: Option<CpuIndex>) {
-        if self.rotation.kicks == 0 {
-            return;
+    /// Kicks a CPU whose task is due to make way for the foremost, which waits in this queue, or for the first of its own.
+    fn kick_due(&mut self, kernel: &mut Kernel, cpu: CpuIndex, due: Due, foremost: Option<CpuIndex>) {
+        let kick = self.rotation.look.kick(due, foremost.is_some());
+        if kick == Kick::AndSend {
+            self.sent_to[cpu] = foremost;
         }
-        self.rotation.kicks -= 1;
-        if sent_to.is_some() && !self.rotation.sent {
-            self.rotation.sent = true;
-            self.sent_to[cpu] = sent_to;
+        if kick != Kick::Not {
+            kernel.kick_preempt(cpu);
         }
-        kernel.kick_preempt(cpu);
     }
 
     /// Wakes an idle CPU on which a waiting task may run; it will look for that itself.
@@ -144,15 +136,12 @@ impl Threadwise {
             self.rotation.look.disturb();
             return;
         }
-        self.rotation.kicks += 1;
+        self.rotation.look.waits();
         if kernel.tasks[first].bound_to.is_some() {
             // No CPU but this one, and nobody else, looks after it.
             self.rotation.look.disturb();
-            if self
-                .look_whether_due(kernel, queue, (&task, queue), true)
-                .is_some()
-            {
-                self.kick_due(kernel, queue, None);
+            if let Some(due) = self.look_whether_due(kernel, queue, (&task, queue), true) {
+                self.kick_due(kernel, queue, due, None);
             }
         } else if self
             .rotation
@@ -173,8 +162,7 @@ impl Threadwise {
             let task = self.look_at_charged(kernel, waiting, cpu);
             let unboosted = self.goes_unboosted(kernel, waiting, task.class);
             let key = self.tun.key_in(&self.keys[cpu], &task, unboosted);
-            let queued = key_at(kernel.tasks[waiting].position);
-            if key != queued && (all || task.goes_forward(key, queued)) {
+            if task.moves_in_queue(key, key_at(kernel.tasks[waiting].position), all) {
                 kernel.move_within(waiting, queue, key);
             }
         }
@@ -268,7 +256,6 @@ impl Threadwise {
         let nr = kernel.cpus.len();
         let mut first = None;
         self.rotation.first = None;
-        self.rotation.kicks = 0;
         // Once more, to see that it has been at all of them.
         for _ in 0..=ROTATION_MARKS {
             if self.rotation.look.nr_held() >= ROTATION_QUEUES {
@@ -308,13 +295,13 @@ impl Threadwise {
             }
             // Those that run one of a later class first: kicks are few, and turns of its own kind would use them up.
             match self.look_whether_due(kernel, cpu, (waiting, queue), false) {
-                Some(Due::Later) => self.kick_due(kernel, cpu, Some(queue)),
-                Some(due) => others.push((cpu, (due == Due::Same).then_some(queue))),
+                Some(Due::Later) => self.kick_due(kernel, cpu, Due::Later, Some(queue)),
+                Some(due) => others.push((cpu, due)),
                 None => {}
             }
         }
-        for (cpu, sent_to) in others {
-            self.kick_due(kernel, cpu, sent_to);
+        for (cpu, due) in others {
+            self.kick_due(kernel, cpu, due, Some(queue));
         }
     }
 }
