@@ -161,7 +161,7 @@ impl Campaign<'_> {
                     progress.runs += 1;
                     control.runs_since += 1;
                     if control.experiment.as_ref() == Some(experiment) && control.seen.len() < CONTROL_KNOWN {
-                        control.seen.push(performance);
+                        control.see(performance);
                     }
                     if self.is_done(known.of(experiment)) {
                         progress.done += 1;
@@ -393,12 +393,14 @@ pub(crate) struct Control {
     runs_since: usize,
     /// Of its own runs, those that came between: void as well where those are.
     prepared: usize,
+    /// Of the runs seen, those after which it was not checked yet.
+    unchecked: usize,
     failures: u32,
 }
 
 impl Control {
-    /// Runs that came after the last of its own have not been checked, whoever made them. More than may go unchecked
-    /// have been, by controls of other experiments.
+    /// Runs that came after the last of its own have not been checked by it, whoever made them; but of those that are
+    /// longer ago than a control may be another one checked most. Comparisons have none.
     pub(crate) fn new(experiment: Option<Experiment>, store: &Store) -> Result<Self, StoreError> {
         let mut runs = store.runs()?;
         // Those that were merged had a control where they were made.
@@ -417,6 +419,7 @@ impl Control {
                 since.take(CONTROL_EVERY).count()
             },
             prepared: 0,
+            unchecked: 0,
             seen,
             experiment,
             failures: 0,
@@ -433,10 +436,17 @@ impl Control {
         if let Some(experiment) = &self.experiment {
             while self.seen.len() < CONTROL_KNOWN {
                 self.seen.push(campaign.measure(experiment, runner, store)?);
+                self.unchecked += 1;
                 self.prepared += 1;
             }
         }
         Ok(())
+    }
+
+    /// Another run of it, which is not checked yet.
+    fn see(&mut self, performance: f64) {
+        self.seen.push(performance);
+        self.unchecked += 1;
     }
 
     /// Repeats the control. Says how many runs are void.
@@ -457,7 +467,7 @@ impl Control {
             || (now - before).abs() <= self.tolerance(campaign.precision.relative)
         {
             self.seen.push(now);
-            self.failures = 0;
+            (self.unchecked, self.failures) = (0, 0);
             return Ok(0);
         }
         self.failures += 1;
@@ -470,6 +480,13 @@ impl Control {
                 relative,
             });
         }
+        // Those that are void are no measure of others, and how runs spread is known anew.
+        let checked = self
+            .seen
+            .len()
+            .saturating_sub(std::mem::take(&mut self.unchecked));
+        self.seen.truncate(checked);
+        self.prepare(campaign, runner, store)?;
         Ok(since)
     }
 

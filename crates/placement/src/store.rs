@@ -213,7 +213,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a file of which only the runs are wanted: it and its folder stay as they are.
+    /// Opens a file of which only the runs are wanted: it stays as it is, and so does its folder, unless a log is there.
     fn open_to_read(path: &Path, identity: (&str, &str)) -> Result<Store, StoreError> {
         let fail = |source| explain(path, source);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
@@ -550,10 +550,12 @@ impl Store {
 /// A file's name for SQLite (sqlite.org/uri.html). It would write a log beside one that has none, unless told that nobody
 /// writes to it: whoever does has made one, and is met as long as it is there.
 fn read_only(path: &Path) -> OsString {
+    // The log is beside the file, not beside a link to it.
+    let path = path.canonicalize().unwrap_or(path.into());
     let mut log = path.as_os_str().to_os_string();
     log.push("-wal");
     let mut uri = b"file:".to_vec();
-    for &byte in path.canonicalize().unwrap_or(path.into()).as_os_str().as_bytes() {
+    for &byte in path.as_os_str().as_bytes() {
         match byte {
             b'%' | b'?' | b'#' => uri.extend(format!("%{byte:02x}").into_bytes()),
             byte => uri.push(byte),
@@ -626,11 +628,15 @@ mod tests {
         assert_eq!(all.merge(&path, how).unwrap().new, 2);
         assert_eq!(std::fs::read(&path).unwrap(), before);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-        // Whoever is filling it is met.
+        // Whoever is filling it is met, also through a link.
         let store = Store::open(&path, ("test", "test")).unwrap();
         store.record(&Experiment::Kernel(1), 1.0, &[1.0]).unwrap();
-        let error = all.merge(&path, how).unwrap_err();
-        assert!(matches!(error, StoreError::InUse { .. }), "{error}");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        for path in [&path, &link] {
+            let error = all.merge(path, how).unwrap_err();
+            assert!(matches!(error, StoreError::InUse { .. }), "{error}");
+        }
         drop(store);
         assert_eq!(all.merge(&path, how).unwrap().new, 1);
     }

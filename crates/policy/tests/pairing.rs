@@ -2,7 +2,7 @@
 //! What pairing promises: needs follow the counters, exchanges even caches out, and they come to an end.
 
 use proptest::prelude::*;
-use threadwise_policy::{Counts, Need, Pair, Reading, Rest, looks_for_exchange};
+use threadwise_policy::{Counts, Mode, Need, Pair, Reading, Rest, looks_for_exchange, pairs};
 
 /// Instructions of which a task's counts tell enough.
 const ENOUGH: u64 = 1_000_000;
@@ -290,5 +290,22 @@ proptest! {
             nr += 1;
             prop_assert!(nr <= 60, "it does not end");
         }
+    }
+}
+
+#[test]
+fn tasks_are_paired_where_a_mode_spreads_them_over_caches_of_equal_cpus() {
+    assert!(pairs(Mode::Performance, 2, false, 64));
+    for (mode, nr_llcs, unequal, nr_cpus) in [
+        (Mode::Near, 2, false, 8),
+        (Mode::Powersave, 2, false, 8),
+        (Mode::Performance, 1, false, 8),
+        (Mode::Performance, 2, true, 8),
+        (Mode::Performance, 2, false, 65),
+    ] {
+        assert!(
+            !pairs(mode, nr_llcs, unequal, nr_cpus),
+            "{mode:?} {nr_llcs} {unequal} {nr_cpus}"
+        );
     }
 }

@@ -585,6 +585,7 @@ fn begun_behind_one_cache(machine: &Machine, mode: Mode) -> (Vec<Vec<usize>>, us
 #[test]
 fn programs_that_began_behind_one_cache_have_one_each_soon() {
     let together = |packages: &[Vec<usize>]| packages.iter().all(|threads| threads[0] == threads[1]);
+    // Where cores have two hardware threads each, they may meet behind one by the order in which CPUs become idle.
     let (packages, _) = begun_behind_one_cache(&machine("two-duals"), Mode::Near);
     assert!(!together(&packages), "who knows no homes: {packages:?}");
     // With two cores each, or with two cores of two hardware threads each.

@@ -197,10 +197,15 @@ pub fn pin_all(processes: &[(Found, &[CpuId])]) -> Result<(), (usize, String)> {
     let threads = (processes.iter().enumerate())
         .flat_map(|(nr, (found, cpus))| found.0.iter().zip(*cpus).map(move |(&tid, &cpu)| (nr, tid, cpu)));
     for (nr, tid, cpu) in threads {
-        // A thread that has ended needs nothing.
-        before.extend(sched_getaffinity(Pid::from_raw(tid)).ok().map(|set| (tid, set)));
+        match sched_getaffinity(Pid::from_raw(tid)) {
+            Ok(set) => before.push((tid, set)),
+            // It has ended, and needs nothing.
+            Err(nix::Error::ESRCH) => continue,
+            Err(error) => return Err((nr, format!("cannot tell where thread {tid} may run: {error}"))),
+        }
         if let Err(problem) = pin_to(tid, cpu) {
-            for (tid, set) in before {
+            // A thread that is of two of them was pinned twice.
+            for (tid, set) in before.into_iter().rev() {
                 sched_setaffinity(Pid::from_raw(tid), &set).ok();
             }
             return Err((nr, problem));

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Programs in a guest: each run is `threadwise place measure` in it.
 
-use std::sync::atomic::AtomicBool;
-
 use threadwise_lab::exec::{self, Job};
 use threadwise_lab::governor::Governing;
 use threadwise_lab::guest::{self, Kernel};
@@ -12,6 +10,7 @@ use threadwise_placement::spec::Spec;
 use threadwise_placement::{RunError, Runner};
 
 use super::shape::cpus_text;
+use super::subject::INTERRUPTED;
 use crate::lab::default_kernel;
 
 /// Above this share of lost time a run is void. More than an experiment's, because programs are started, new code for QEMU
@@ -39,7 +38,7 @@ impl Guest {
             mips,
             ..Governing::default()
         };
-        let guest = guest::Guest::boot(machine, &governing, &kernel, &image, &AtomicBool::new(false))?;
+        let guest = guest::Guest::boot(machine, &governing, &kernel, &image, &INTERRUPTED)?;
         let time = spec.time;
         Ok(Guest {
             guest,

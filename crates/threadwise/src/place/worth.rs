@@ -148,11 +148,15 @@ impl Measured {
         };
         // Each assignment once: more of them tell more than repeating them. A few are repeated to learn what noise adds.
         (campaign.precision.min, campaign.precision.max) = (1, 1);
-        let runs = watched(&campaign, &[sample, balanced].concat(), runner.as_mut(), &store)?;
+        let once = [sample, balanced].concat();
+        watched(&campaign, &once, runner.as_mut(), &store)?;
         (campaign.precision.min, campaign.precision.max) = (NOISE_RUNS, NOISE_RUNS);
         let few: BTreeSet<_> = sample.iter().take(NOISE_ASSIGNMENTS).cloned().collect();
         let few: Vec<_> = few.into_iter().collect();
         let repeated = watched(&campaign, &few, runner.as_mut(), &store)?;
+        // Of the first ones some may be void by now.
+        (campaign.precision.min, campaign.precision.max) = (1, 1);
+        let runs = watched(&campaign, &once, runner.as_mut(), &store)?;
         Ok(Measured {
             // The same assignment may be drawn twice, and counts twice. Of those with more runs the first counts as the
             // others.

@@ -161,7 +161,7 @@ impl Program<'_> {
             if started.is_err() {
                 self.stop.set();
             }
-            let started_at_ns = now_ns();
+            let started_at_ns = self.spec.start_at_ns.unwrap_or_else(now_ns);
             self.started.store(true, Ordering::Release);
             threads.iter().for_each(|thread| thread.thread().unpark());
             let duration_ns = u64::try_from(self.spec.duration.as_nanos()).unwrap_or(u64::MAX);
