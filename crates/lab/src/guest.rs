@@ -210,8 +210,8 @@ impl Clock {
 }
 
 impl Guest {
-    /// Boots the machine with the image; once more if the first boot hangs, unless it is to `stop`. If it is profiled, [`Guest::profile`] can be asked
-    /// for, and the host has a little more to do; if its caches are modelled, a lot more.
+    /// Boots the machine with the image; once more if the first boot hangs, unless it is to `stop`. If it is profiled,
+    /// [`Guest::profile`] can be asked for, and the host has a little more to do; if its caches are modelled, a lot more.
     ///
     /// # Errors
     /// If QEMU cannot be started, the machine cannot be governed so, the guest does not come up, or it sees another number of
@@ -226,11 +226,9 @@ impl Guest {
         let mut attempt = 1;
         loop {
             match Self::boot_once(machine, governing, kernel, image) {
-                Err(Error::Hung { .. } | Error::Guest { .. })
-                    if attempt < BOOT_ATTEMPTS && !stop.load(Ordering::Relaxed) =>
-                {
-                    attempt += 1;
-                }
+                // QEMU has the signal of the terminal too.
+                Err(_) if stop.load(Ordering::Relaxed) => return Err(Error::Interrupted),
+                Err(Error::Hung { .. } | Error::Guest { .. }) if attempt < BOOT_ATTEMPTS => attempt += 1,
                 result => return result,
             }
         }

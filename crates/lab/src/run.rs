@@ -206,11 +206,7 @@ pub fn run(
     }
     let qemu = qemu_version()?;
     watch(Progress::Booting);
-    let boot = || match Guest::boot(&machine, &experiment.governing(), kernel, &image, stop) {
-        // QEMU has the signal of the terminal too.
-        Err(_) if stop.load(Ordering::Relaxed) => Err(Error::Interrupted),
-        booted => booted,
-    };
+    let boot = || Guest::boot(&machine, &experiment.governing(), kernel, &image, stop);
     let mut guest = boot()?;
     let schedulers = experiment.schedulers.iter();
     let scheduler_versions = schedulers

@@ -433,12 +433,12 @@ impl Control {
         runner: &mut dyn Runner,
         store: &Store,
     ) -> Result<(), CampaignError> {
-        if let Some(experiment) = &self.experiment {
-            while self.seen.len() < CONTROL_KNOWN {
-                self.seen.push(campaign.measure(experiment, runner, store)?);
-                self.unchecked += 1;
-                self.prepared += 1;
-            }
+        let Some(experiment) = self.experiment.clone() else {
+            return Ok(());
+        };
+        while self.seen.len() < CONTROL_KNOWN {
+            self.see(campaign.measure(&experiment, runner, store)?);
+            self.prepared += 1;
         }
         Ok(())
     }
