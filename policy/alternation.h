@@ -9,7 +9,7 @@
  * Programs have turns. Whoever's turn it is not does not run at all, not even where CPUs are idle: that it
  * ran at the same time is what filled the cache. Nobody waits longer than for a turn of each of the others.
  *
- * Not done here: who is asked, and counted (crates/scheduler/src/bpf/alternation.bpf.h).
+ * Not done here: who is a member (members.h), and counted (crates/scheduler/src/bpf/alternation.bpf.h).
  */
 #ifndef TW_ALTERNATION_H
 #define TW_ALTERNATION_H
@@ -19,17 +19,11 @@
 /* Programs that have turns, at most. Others run as ever. */
 #define TW_ALTERNATION_PROGRAMS 4
 
-/* A program is worth a trial if a task of it misses once in 1024 instructions or more often. */
-#define TW_ALTERNATION_NEED (TW_NEED_ONE / 64)
-
 /* Long against the time in which a program fills a cache: 5 to 20 ms for 4 to 32 MB. */
 #define TW_ALTERNATION_TURN_NS (300ULL * 1000 * 1000)
 
 /* Programs that come together are not tried before they have got going. */
 #define TW_ALTERNATION_SETTLE_NS (2000ULL * 1000 * 1000)
-
-/* A program that had no ready thread for so long is gone. */
-#define TW_ALTERNATION_GONE_NS (1000ULL * 1000 * 1000)
 
 /* So much more has to be done one after the other, an eighth, and so much of what it did beside the others, a
  * quarter, nobody loses. */
@@ -136,12 +130,6 @@ static inline u64 tw_alternation_look_in(const struct tw_alternation *alt)
 	if (alt->arrangement != TW_BESIDE)
 		return TW_ALTERNATION_LOOK_NS;
 	return tw_nr_members(alt->members) > 1 ? TW_ALTERNATION_LOOK_FEW_NS : TW_ALTERNATION_LOOK_IDLE_NS;
-}
-
-/* Whether a program that had a ready thread then is gone by now. */
-static inline bool tw_is_gone(u64 ready_ns, u64 now_ns)
-{
-	return (s64)(now_ns - ready_ns) > (s64)TW_ALTERNATION_GONE_NS;
 }
 
 /* The turn goes to the next program that has a ready thread, or stays. */
@@ -298,21 +286,6 @@ static inline void tw_alternate(struct tw_alternation *alt, const struct tw_alte
 		break;
 	}
 	tw_arrange(alt, TW_TRIED_BESIDE, look);
-}
-
-/*
- * Without counters: whether a program's resident set is large enough to matter, an eighth of the cache, and
- * fits into it; and whether it does not fit any more. Who does not fit alone is helped by nobody's waiting,
- * and is left out.
- */
-static inline bool tw_fills_cache(u64 resident_bytes, u64 cache_bytes)
-{
-	return resident_bytes >= cache_bytes / 8 && resident_bytes <= cache_bytes;
-}
-
-static inline bool tw_outgrows_cache(u64 resident_bytes, u64 cache_bytes)
-{
-	return resident_bytes > cache_bytes + cache_bytes / 8;
 }
 
 /*

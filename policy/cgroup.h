@@ -48,6 +48,12 @@ struct tw_cgroup {
 	u32 weight;
 };
 
+/* The weight of a cgroup: cpu.idle has it weigh least, whatever cpu.weight says. */
+static inline u32 tw_cgroup_own_weight(u32 weight, bool idle)
+{
+	return idle ? 1 : weight;
+}
+
 /*
  * For how long a thread was ready of late that ran and waited for so long in all since it was last charged.
  * Of one that was not charged for long, because nobody waited, the mean counts; what it waited is recent.

@@ -50,6 +50,9 @@ struct tw_look {
 	u32 nr_empty;
 	/* Queues in a row, before this look, that held nobody who needs one within TW_LOOK_MOST_NS. */
 	u32 nr_quiet;
+	/* In how many queues those that wait for long have yet to go forward, and since when. */
+	u32 nr_unaged;
+	u64 aged_at;
 	/* CPUs that may still be kicked, one for each queue that holds somebody who waits for that. */
 	u32 nr_kicks;
 	/* Whether it has been at all queues that may hold something. */
@@ -62,8 +65,14 @@ struct tw_look {
 	bool sent;
 };
 
-static inline void tw_look_begin(struct tw_look *look)
+/* A look begins on a machine of so many CPUs. From time to time those that wait for long go forward in all
+ * queues, a few at each look. */
+static inline void tw_look_begin(struct tw_look *look, u64 now_ns, u32 nr_cpus)
 {
+	if (!tw_before(now_ns, look->aged_at + TW_ORDER_NS)) {
+		look->aged_at = now_ns;
+		look->nr_unaged = nr_cpus;
+	}
 	look->in_ns = TW_LOOK_QUIET_NS;
 	look->nr_seen = 0;
 	look->nr_held = 0;
@@ -79,6 +88,22 @@ static inline void tw_look_disturb(struct tw_look *look)
 {
 	look->nr_quiet = 0;
 	look->quiet = false;
+}
+
+/* It comes to a queue: whether those go forward in it that wait for long. */
+static inline bool tw_look_ages(struct tw_look *look)
+{
+	if (!look->nr_unaged)
+		return false;
+	look->nr_unaged--;
+	return true;
+}
+
+/* It has been at all queues that may hold something. */
+static inline void tw_look_has_all(struct tw_look *look)
+{
+	look->nr_unaged = 0;
+	look->all = true;
 }
 
 /* It looked at a queue, which held somebody or not: then somebody may be about to be queued there. */
@@ -217,22 +242,52 @@ static inline bool tw_look_saw_nobody(const struct tw_look *look, u32 nr_cpus)
 	return look->nr_empty > tw_look_round(nr_cpus);
 }
 
-/* Whether the timer does not run, or was lost: it was started for a time that is long over. */
-static inline bool tw_timer_stopped(bool armed, u64 until_ns, u64 now_ns)
+/* Whether the timer runs, until when, and the key of whom it looks after. */
+struct tw_timer {
+	u64 until_ns;
+	u64 key;
+	bool armed;
+};
+
+/* Whether it does not run, or was lost: it was started for a time that is long over. */
+static inline bool tw_timer_stopped(const struct tw_timer *timer, u64 now_ns)
 {
-	return !armed || tw_before(until_ns + TW_LOOK_MOST_NS, now_ns);
+	return !timer->armed || tw_before(timer->until_ns + TW_LOOK_MOST_NS, now_ns);
 }
 
-/* Whether the timer, if it runs, is started anew to look in so long. */
-static inline bool tw_timer_hastens(bool armed, u64 until_ns, u64 now_ns, u64 in_ns)
+/* Whether it is started anew to look in so long, if it runs. */
+static inline bool tw_timer_hastens(const struct tw_timer *timer, u64 now_ns, u64 in_ns)
 {
-	return armed && tw_before(now_ns + in_ns, until_ns);
+	return timer->armed && tw_before(now_ns + in_ns, timer->until_ns);
 }
 
 /* Whether it is started to look in so long at the latest. */
-static inline bool tw_timer_starts(bool armed, u64 until_ns, u64 now_ns, u64 in_ns)
+static inline bool tw_timer_starts(const struct tw_timer *timer, u64 now_ns, u64 in_ns)
 {
-	return tw_timer_stopped(armed, until_ns, now_ns) || tw_timer_hastens(armed, until_ns, now_ns, in_ns);
+	return tw_timer_stopped(timer, now_ns) || tw_timer_hastens(timer, now_ns, in_ns);
+}
+
+/*
+ * In how long it is started to look after a task that is queued (tw_look_for()), or 0 if it looks before
+ * that. The key of whom it looks after is that of the foremost then. Mostly it does look before, and nothing
+ * need be known of who goes first.
+ */
+static inline u64 tw_timer_for(struct tw_timer *timer, const struct tw_task *task, u32 nr_threads, u64 now_ns,
+			       const struct tw_tunables *tun)
+{
+	u64 key, in_ns = tw_look_for(task, nr_threads, true, tun);
+	bool foremost;
+
+	if (!tw_timer_starts(timer, now_ns, in_ns))
+		return 0;
+	key = tw_key(task, tun);
+	foremost = tw_timer_stopped(timer, now_ns) || tw_before(key, timer->key);
+	in_ns = tw_look_for(task, nr_threads, foremost, tun);
+	if (!tw_timer_starts(timer, now_ns, in_ns))
+		return 0;
+	if (foremost)
+		timer->key = key;
+	return in_ns;
 }
 
 #endif /* TW_LOOK_H */

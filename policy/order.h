@@ -185,4 +185,14 @@ static inline u64 tw_vtime_elsewhere(const struct tw_task *theirs, const struct 
 								       theirs->vtime + TW_ELSEWHERE_NS;
 }
 
+/* The vtime of a task in another queue, behind the same last-level cache or `across`, for a CPU to go by
+ * whose own queue begins with `mine`, or holds nobody (NULL). */
+static inline u64 tw_vtime_seen(const struct tw_task *theirs, const struct tw_task *mine, bool across,
+				const struct tw_tunables *tun)
+{
+	u64 vtime = mine ? tw_vtime_elsewhere(theirs, mine) : theirs->vtime;
+
+	return across ? tw_vtime_across(vtime, tun) : vtime;
+}
+
 #endif /* TW_ORDER_H */

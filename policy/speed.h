@@ -131,6 +131,12 @@ static inline bool tw_has_chosen(const struct tw_choice *choice, u32 capacity)
 		!tw_is_faster(capacity, choice->worth));
 }
 
+/* Whether a task of this class changes places with that of a CPU that asks for it. */
+static inline bool tw_answers_call(enum tw_class class)
+{
+	return class != TW_CLASS_KERNEL;
+}
+
 /* Where a task looks for a better CPU than its own. */
 enum tw_search {
 	TW_SEARCH_NOWHERE,

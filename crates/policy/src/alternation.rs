@@ -13,13 +13,9 @@ mod ffi {
             cache_bytes: u64,
             was: u32,
         ) -> u32;
-        pub safe fn tw_native_fills_cache(resident_bytes: u64, cache_bytes: u64) -> u32;
-        pub safe fn tw_native_outgrows_cache(resident_bytes: u64, cache_bytes: u64) -> u32;
         pub safe fn tw_native_takes_turns(alternation: &Alternation) -> u32;
         pub safe fn tw_native_held(alternation: &Alternation) -> u32;
         pub safe fn tw_native_alternation_look_in(alternation: &Alternation) -> u64;
-        pub safe fn tw_native_is_gone(ready_ns: u64, now_ns: u64) -> u32;
-        pub safe fn tw_native_alternation_need() -> u32;
     }
 }
 
@@ -121,27 +117,7 @@ impl Alternation {
     }
 }
 
-/// Whether a program's resident set is large enough to matter, and fits into the cache.
-pub fn fills_cache(resident_bytes: u64, cache_bytes: u64) -> bool {
-    ffi::tw_native_fills_cache(resident_bytes, cache_bytes) != 0
-}
-
-/// Whether it does not fit any more.
-pub fn outgrows_cache(resident_bytes: u64, cache_bytes: u64) -> bool {
-    ffi::tw_native_outgrows_cache(resident_bytes, cache_bytes) != 0
-}
-
 /// Whether resident sets exceed the cache together, or `was` so and still about is.
 pub fn exceed_cache(resident: &[u64; PROGRAMS], members: u32, cache_bytes: u64, was: bool) -> bool {
     ffi::tw_native_exceed_cache(resident, members, cache_bytes, u32::from(was)) != 0
-}
-
-/// Whether a program that had a ready thread then is gone by now.
-pub fn is_gone(ready_ns: u64, now_ns: u64) -> bool {
-    ffi::tw_native_is_gone(ready_ns, now_ns) != 0
-}
-
-/// What a task has to need of its cache for its program to be worth a trial ([`crate::Need`]).
-pub fn alternation_need() -> u32 {
-    ffi::tw_native_alternation_need()
 }

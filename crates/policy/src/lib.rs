@@ -11,6 +11,7 @@ mod crowd;
 mod exchange;
 mod home;
 mod look;
+mod members;
 mod options;
 mod pairing;
 
@@ -21,8 +22,9 @@ pub use exchange::{Rest, looks_for_exchange, pairs};
 pub use home::{Llc, SPILL_NONE, Stay, founds_home, keeps_home, spill};
 pub use look::{
     Kick, LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES, ROTATION_SORTED,
-    timer_hastens, timer_starts, timer_stopped,
+    Timer,
 };
+pub use members::{Members, Witness};
 pub use options::TunableOptions;
 pub use pairing::{Counts, Need, Pair, PairingBy, Reading};
 
@@ -72,6 +74,7 @@ mod ffi {
         pub safe fn tw_native_worth(class: u32, capacity: u32, shared: u32, beside_serial: u32) -> u32;
         pub safe fn tw_native_chooses(choice: &mut Choice, class: u32, there: &Place) -> u32;
         pub safe fn tw_native_has_chosen(choice: &Choice, capacity: u32) -> u32;
+        pub safe fn tw_native_answers_call(class: u32) -> u32;
         pub safe fn tw_native_takes_turn(task: &Task, there: &Task, lost_more: i32, tun: &Tunables) -> u32;
         pub safe fn tw_native_seat_rank(seat: &Seat) -> u32;
         pub safe fn tw_native_spot_rank(spot: &Spot, mode: u32) -> u32;
@@ -179,9 +182,13 @@ mod ffi {
         pub safe fn tw_native_step(class: u32, age_ns: u64, look_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_look_in(running: &Task, waiting: &Task, due_ns: u64, tun: &Tunables) -> u64;
         pub safe fn tw_native_follows_senior(running: u32) -> u32;
-        pub safe fn tw_native_vtime_across(vtime: u64, tun: &Tunables) -> u64;
+        pub safe fn tw_native_vtime_seen(
+            theirs: &Task,
+            mine: Option<&Task>,
+            across: u32,
+            tun: &Tunables,
+        ) -> u64;
         pub safe fn tw_native_leaves_cache(woke: u32, waits_ns: u64) -> u32;
-        pub safe fn tw_native_vtime_elsewhere(theirs: &Task, mine: &Task) -> u64;
         pub safe fn tw_native_yields(running: &Task, waiting: &Task, tun: &Tunables) -> u32;
     }
 }
@@ -889,9 +896,10 @@ impl Tunables {
         ffi::tw_native_look_in(running, waiting, due_ns, self)
     }
 
-    /// The vtime of a task that waits behind another last-level cache, for CPUs of this one to go by.
-    pub fn vtime_across(&self, vtime: u64) -> u64 {
-        ffi::tw_native_vtime_across(vtime, self)
+    /// The vtime of a task in another queue, behind the same last-level cache or `across`, for a CPU to go by whose own queue begins
+    /// with `mine`.
+    pub fn vtime_seen(&self, theirs: &Task, mine: Option<&Task>, across: bool) -> u64 {
+        ffi::tw_native_vtime_seen(theirs, mine, across.into(), self)
     }
 
     /// Whether a task of this class, that is new or woke up or neither, may take the CPU of a running one of that class at all;
@@ -923,6 +931,11 @@ pub fn looks_for_seat(limit: u32, now_ns: u64, in_vain_at_ns: u64) -> bool {
     ffi::tw_native_looks_for_seat(limit, now_ns, in_vain_at_ns) != 0
 }
 
+/// Whether a task of this class changes places with that of a CPU that asks for it.
+pub fn answers_call(class: Class) -> bool {
+    ffi::tw_native_answers_call(class as u32) != 0
+}
+
 /// Whether a task of this class ever takes the CPU of a running one.
 pub fn may_preempt(class: Class) -> bool {
     ffi::tw_native_may_preempt(class as u32) != 0
@@ -937,11 +950,6 @@ pub fn passed_over(waking: Class, until: u64, nr_parallel: u32, now: u64) -> boo
 /// At how many CPUs a waking task of this class looks for one to take over.
 pub fn victim_scan(class: Class, nr_cpus: u32) -> u32 {
     ffi::tw_native_victim_scan(class as u32, nr_cpus)
-}
-
-/// The vtime of the first task of another CPU's queue, for a CPU to go by whose own queue begins with `mine`.
-pub fn vtime_elsewhere(theirs: &Task, mine: &Task) -> u64 {
-    ffi::tw_native_vtime_elsewhere(theirs, mine)
 }
 
 /// The mean weight of tasks of nice 0, in 65536ths (`TW_WEIGHT_ONE`).
@@ -1016,9 +1024,6 @@ pub fn serial_ready_ns(ran_ns: u64, waited_ns: u64) -> u64 {
 pub fn serial_ready(before: u32, ready_ns: u64, in_ns: u64) -> u32 {
     ffi::tw_native_serial_ready(before, ready_ns, in_ns)
 }
-
-/// So often at most those whose wait has come to count go forward in queues, in nanoseconds (`TW_ORDER_NS`).
-pub const ORDER_NS: u64 = 100_000_000;
 
 /// By how much a clock that is read late at times is ahead of another, in nanoseconds: as read now, or as before, so long ago.
 pub fn clock_ahead(before_ns: i64, since_ns: i64, read_ns: i64) -> i64 {

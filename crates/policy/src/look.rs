@@ -4,10 +4,12 @@
 use crate::{Due, Task, Tunables};
 
 mod ffi {
-    use super::{Look, Task, Tunables};
+    use super::{Look, Task, Timer, Tunables};
 
     unsafe extern "C" {
-        pub safe fn tw_native_look_begin(look: &mut Look);
+        pub safe fn tw_native_look_begin(look: &mut Look, now_ns: u64, nr_cpus: u32);
+        pub safe fn tw_native_look_ages(look: &mut Look) -> u32;
+        pub safe fn tw_native_look_has_all(look: &mut Look);
         pub safe fn tw_native_look_disturb(look: &mut Look);
         pub safe fn tw_native_look_found(look: &mut Look, held: u32);
         pub safe fn tw_native_look_waits(look: &mut Look);
@@ -20,12 +22,18 @@ mod ffi {
         ) -> u32;
         pub safe fn tw_native_look_kick(look: &mut Look, due: u32, for_foremost: u32) -> u32;
         pub safe fn tw_native_look_expect(look: &mut Look);
-        pub safe fn tw_native_look_for(task: &Task, nr_threads: u32, foremost: u32, tun: &Tunables) -> u64;
         pub safe fn tw_native_look_is_early(look: &mut Look, went_over: u32) -> u32;
         pub safe fn tw_native_look_saw_nobody(look: &Look, nr_cpus: u32) -> u32;
-        pub safe fn tw_native_timer_stopped(armed: u32, until_ns: u64, now_ns: u64) -> u32;
-        pub safe fn tw_native_timer_hastens(armed: u32, until_ns: u64, now_ns: u64, in_ns: u64) -> u32;
-        pub safe fn tw_native_timer_starts(armed: u32, until_ns: u64, now_ns: u64, in_ns: u64) -> u32;
+        pub safe fn tw_native_timer_stopped(timer: &Timer, now_ns: u64) -> u32;
+        pub safe fn tw_native_timer_hastens(timer: &Timer, now_ns: u64, in_ns: u64) -> u32;
+        pub safe fn tw_native_timer_starts(timer: &Timer, now_ns: u64, in_ns: u64) -> u32;
+        pub safe fn tw_native_timer_for(
+            timer: &mut Timer,
+            task: &Task,
+            nr_threads: u32,
+            now_ns: u64,
+            tun: &Tunables,
+        ) -> u64;
         pub safe fn tw_native_look_again(
             look: &mut Look,
             shortest_ns: u64,
@@ -59,9 +67,10 @@ pub struct Look {
     nr_held: u32,
     nr_empty: u32,
     nr_quiet: u32,
+    nr_unaged: u32,
+    aged_at: u64,
     nr_kicks: u32,
-    /// Whether it has been at all queues that may hold something.
-    pub all: bool,
+    all: bool,
     quiet: bool,
     was_early: bool,
     sent: bool,
@@ -78,18 +87,20 @@ pub enum Kick {
     AndSend,
 }
 
-impl Tunables {
-    /// In how many nanoseconds the timer looks after a task that is queued, because it woke up and found no CPU (then with the
-    /// threads of its program) or for another reason (0), and goes before the one for which the timer is there, or not.
-    pub fn look_for(&self, task: &Task, nr_threads: u32, is_foremost: bool) -> u64 {
-        ffi::tw_native_look_for(task, nr_threads, is_foremost.into(), self)
-    }
-}
-
 impl Look {
-    /// A look begins.
-    pub fn begin(&mut self) {
-        ffi::tw_native_look_begin(self);
+    /// A look begins, at this time since the machine was booted, on so many CPUs.
+    pub fn begin(&mut self, now_ns: u64, nr_cpus: u32) {
+        ffi::tw_native_look_begin(self, now_ns, nr_cpus);
+    }
+
+    /// It comes to a queue: whether those go forward in it that wait for long.
+    pub fn ages(&mut self) -> bool {
+        ffi::tw_native_look_ages(self) != 0
+    }
+
+    /// It has been at all queues that may hold something.
+    pub fn has_all(&mut self) {
+        ffi::tw_native_look_has_all(self);
     }
 
     /// Somebody may need a look before long.
@@ -156,17 +167,37 @@ impl Look {
     }
 }
 
-/// Whether the timer does not run, or was lost: it was started for a time that is long over. Times are in nanoseconds.
-pub fn timer_stopped(armed: bool, until_ns: u64, now_ns: u64) -> bool {
-    ffi::tw_native_timer_stopped(armed.into(), until_ns, now_ns) != 0
+/// The timer that looks after those that wait (`struct tw_timer`).
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Timer {
+    /// Until when it runs, in nanoseconds.
+    pub until_ns: u64,
+    /// The key of whom it looks after.
+    pub key: u64,
+    /// Whether it runs.
+    pub armed: bool,
 }
 
-/// Whether the timer, if it runs, is started anew to look in so long.
-pub fn timer_hastens(armed: bool, until_ns: u64, now_ns: u64, in_ns: u64) -> bool {
-    ffi::tw_native_timer_hastens(armed.into(), until_ns, now_ns, in_ns) != 0
-}
+impl Timer {
+    /// Whether it does not run, or was lost: it was started for a time that is long over.
+    pub fn stopped(&self, now_ns: u64) -> bool {
+        ffi::tw_native_timer_stopped(self, now_ns) != 0
+    }
 
-/// Whether it is started to look in so long at the latest.
-pub fn timer_starts(armed: bool, until_ns: u64, now_ns: u64, in_ns: u64) -> bool {
-    ffi::tw_native_timer_starts(armed.into(), until_ns, now_ns, in_ns) != 0
+    /// Whether it is started anew to look in so many nanoseconds, if it runs.
+    pub fn hastens(&self, now_ns: u64, in_ns: u64) -> bool {
+        ffi::tw_native_timer_hastens(self, now_ns, in_ns) != 0
+    }
+
+    /// Whether it is started to look in so many nanoseconds at the latest.
+    pub fn starts(&self, now_ns: u64, in_ns: u64) -> bool {
+        ffi::tw_native_timer_starts(self, now_ns, in_ns) != 0
+    }
+
+    /// In how many nanoseconds it is started to look after a task that is queued, because it woke up and found no CPU (then with the
+    /// threads of its program) or for another reason (0); the key becomes that of the foremost. `None`: it looks before.
+    pub fn look_for(&mut self, task: &Task, nr_threads: u32, now_ns: u64, tun: &Tunables) -> Option<u64> {
+        Some(ffi::tw_native_timer_for(self, task, nr_threads, now_ns, tun)).filter(|&in_ns| in_ns > 0)
+    }
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The policy's functions as symbols. They are static inline in their headers, for BPF's sake. */
-#include "../../../policy/alternation.h"
 #include "../../../policy/cgroup.h"
 #include "../../../policy/clock.h"
 #include "../../../policy/crowd.h"
 #include "../../../policy/exchange.h"
 #include "../../../policy/home.h"
 #include "../../../policy/look.h"
+#include "../../../policy/members.h"
 #include "../../../policy/pairing.h"
 #include "../../../policy/preempt.h"
 #include "../../../policy/seniority.h"
@@ -28,9 +28,9 @@ _Static_assert(TW_SEARCH_PLACE == 1 && TW_SEARCH_SPOT == 2 && TW_SEARCH_SEAT == 
 	       "crates/policy/src/lib.rs has the same");
 _Static_assert(TW_IDLE_SCAN == 64, "crates/policy/src/lib.rs has the same");
 _Static_assert(TW_PLACE_SCAN == 64 && TW_CALL_SCAN == 16, "crates/policy/src/lib.rs has the same");
-_Static_assert(sizeof(struct tw_look) == 32, "crates/policy/src/look.rs has the same layout");
-_Static_assert(TW_ORDER_NS == 100000000 && TW_LEAVES_CACHE_NS == 500000,
-	       "crates/policy/src/lib.rs has the same");
+_Static_assert(sizeof(struct tw_timer) == 24 && sizeof(struct tw_look) == 48,
+	       "crates/policy/src/look.rs has the same layout");
+_Static_assert(TW_LEAVES_CACHE_NS == 500000, "crates/policy/src/lib.rs has the same");
 _Static_assert((TW_WEIGHT_ONE << 16) == 6553600, "crates/policy/src/lib.rs has the same");
 _Static_assert(sizeof(struct tw_task) == 32, "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_keys) == 12, "crates/policy/src/lib.rs has the same layout");
@@ -50,6 +50,8 @@ _Static_assert(sizeof(struct tw_work) == 56, "crates/policy/src/alternation.rs h
 _Static_assert(sizeof(struct tw_alternation_look) == 72,
 	       "crates/policy/src/alternation.rs has the same layout");
 _Static_assert(sizeof(struct tw_alternation) == 176, "crates/policy/src/alternation.rs has the same layout");
+_Static_assert(sizeof(struct tw_members) == 96 && sizeof(struct tw_witness) == 24,
+	       "crates/policy/src/members.rs has the same layout");
 _Static_assert(sizeof(struct tw_place) == 16 && sizeof(struct tw_choice) == 24,
 	       "crates/policy/src/lib.rs has the same layout");
 _Static_assert(sizeof(struct tw_cgroup) == 48, "crates/policy/src/cgroup.rs has the same layout");
@@ -161,6 +163,11 @@ u32 tw_native_chooses(struct tw_choice *choice, u32 class, const struct tw_place
 u32 tw_native_has_chosen(const struct tw_choice *choice, u32 capacity)
 {
 	return tw_has_chosen(choice, capacity);
+}
+
+u32 tw_native_answers_call(u32 class)
+{
+	return tw_answers_call(class);
 }
 
 u32 tw_native_takes_turn(const struct tw_task *task, const struct tw_task *there, s32 lost_more,
@@ -276,16 +283,6 @@ void tw_native_alternate_by_resident(struct tw_alternation *alt, const struct tw
 	tw_alternate_by_resident(alt, look, exceed);
 }
 
-u32 tw_native_fills_cache(u64 resident_bytes, u64 cache_bytes)
-{
-	return tw_fills_cache(resident_bytes, cache_bytes);
-}
-
-u32 tw_native_outgrows_cache(u64 resident_bytes, u64 cache_bytes)
-{
-	return tw_outgrows_cache(resident_bytes, cache_bytes);
-}
-
 u32 tw_native_exceed_cache(const u64 *resident, u32 members, u64 cache_bytes, u32 was)
 {
 	return tw_exceed_cache(resident, members, cache_bytes, was);
@@ -306,14 +303,34 @@ u64 tw_native_alternation_look_in(const struct tw_alternation *alt)
 	return tw_alternation_look_in(alt);
 }
 
-u32 tw_native_is_gone(u64 ready_ns, u64 now_ns)
+void tw_native_consider(struct tw_members *members, const struct tw_witness *task, u32 by_resident,
+			u64 cache_bytes, u64 now_ns)
 {
-	return tw_is_gone(ready_ns, now_ns);
+	tw_consider(members, task, by_resident, cache_bytes, now_ns);
 }
 
-u32 tw_native_alternation_need(void)
+void tw_native_look_at_member(struct tw_members *members, u32 slot, u32 nr_ready, u32 by_resident,
+			      u64 cache_bytes, struct tw_alternation_look *look)
 {
-	return TW_ALTERNATION_NEED;
+	tw_look_at_member(members, slot, nr_ready, by_resident, cache_bytes, look);
+}
+
+u32 tw_native_hold(struct tw_members *members, u32 held)
+{
+	return tw_hold(members, held);
+}
+
+void tw_native_note_work(struct tw_work *work, const struct tw_members *members, u32 id,
+			 const struct tw_counts *counts)
+{
+	struct tw_counts none = {};
+
+	tw_note_work(work, members, id, counts ? counts : &none, counts);
+}
+
+s32 tw_native_find_id(const u32 *ids, u32 id)
+{
+	return tw_find_id(ids, id);
 }
 
 u32 tw_native_looks_for_seat(u32 limit, u64 now_ns, u64 in_vain_at_ns)
@@ -412,19 +429,25 @@ u32 tw_native_search(enum tw_class class, u32 unequal, u32 mode, u32 smt)
 	return tw_search(class, unequal, mode, smt);
 }
 
-u32 tw_native_timer_stopped(u32 armed, u64 until_ns, u64 now_ns)
+u32 tw_native_timer_stopped(const struct tw_timer *timer, u64 now_ns)
 {
-	return tw_timer_stopped(armed, until_ns, now_ns);
+	return tw_timer_stopped(timer, now_ns);
 }
 
-u32 tw_native_timer_hastens(u32 armed, u64 until_ns, u64 now_ns, u64 in_ns)
+u32 tw_native_timer_hastens(const struct tw_timer *timer, u64 now_ns, u64 in_ns)
 {
-	return tw_timer_hastens(armed, until_ns, now_ns, in_ns);
+	return tw_timer_hastens(timer, now_ns, in_ns);
 }
 
-u32 tw_native_timer_starts(u32 armed, u64 until_ns, u64 now_ns, u64 in_ns)
+u32 tw_native_timer_starts(const struct tw_timer *timer, u64 now_ns, u64 in_ns)
 {
-	return tw_timer_starts(armed, until_ns, now_ns, in_ns);
+	return tw_timer_starts(timer, now_ns, in_ns);
+}
+
+u64 tw_native_timer_for(struct tw_timer *timer, const struct tw_task *task, u32 nr_threads, u64 now_ns,
+			const struct tw_tunables *tun)
+{
+	return tw_timer_for(timer, task, nr_threads, now_ns, tun);
 }
 
 u64 tw_native_slice_of(u32 class, u64 look_ns, const struct tw_tunables *tun)
@@ -620,9 +643,19 @@ u32 tw_native_follows_senior(u32 running)
 	return tw_follows_senior(running);
 }
 
-void tw_native_look_begin(struct tw_look *look)
+void tw_native_look_begin(struct tw_look *look, u64 now_ns, u32 nr_cpus)
 {
-	tw_look_begin(look);
+	tw_look_begin(look, now_ns, nr_cpus);
+}
+
+u32 tw_native_look_ages(struct tw_look *look)
+{
+	return tw_look_ages(look);
+}
+
+void tw_native_look_has_all(struct tw_look *look)
+{
+	tw_look_has_all(look);
 }
 
 void tw_native_look_disturb(struct tw_look *look)
@@ -656,12 +689,6 @@ void tw_native_look_expect(struct tw_look *look)
 	tw_look_expect(look);
 }
 
-u64 tw_native_look_for(const struct tw_task *task, u32 nr_threads, u32 foremost,
-		       const struct tw_tunables *tun)
-{
-	return tw_look_for(task, nr_threads, foremost, tun);
-}
-
 u32 tw_native_look_is_early(struct tw_look *look, u32 went_over)
 {
 	return tw_look_is_early(look, went_over);
@@ -677,19 +704,15 @@ u64 tw_native_look_again(struct tw_look *look, u64 shortest_ns, u32 went_over, u
 	return tw_look_again(look, shortest_ns, went_over, nr_cpus);
 }
 
-u64 tw_native_vtime_across(u64 vtime, const struct tw_tunables *tun)
-{
-	return tw_vtime_across(vtime, tun);
-}
-
 u32 tw_native_leaves_cache(u32 woke, u64 waits_ns)
 {
 	return tw_leaves_cache(woke, waits_ns);
 }
 
-u64 tw_native_vtime_elsewhere(const struct tw_task *theirs, const struct tw_task *mine)
+u64 tw_native_vtime_seen(const struct tw_task *theirs, const struct tw_task *mine, u32 across,
+			 const struct tw_tunables *tun)
 {
-	return tw_vtime_elsewhere(theirs, mine);
+	return tw_vtime_seen(theirs, mine, across, tun);
 }
 
 u32 tw_native_yields(const struct tw_task *running, const struct tw_task *waiting,

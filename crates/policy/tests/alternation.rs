@@ -2,9 +2,8 @@
 //! What alternation promises: turns begin only where they paid, trials become rare, and nobody waits for long.
 
 use proptest::prelude::*;
-use threadwise_policy::alternation::{
-    Alternation, Look, PROGRAMS, Work, exceed_cache, fills_cache, is_gone, outgrows_cache,
-};
+use threadwise_policy::alternation::{Alternation, Look, PROGRAMS, Work, exceed_cache};
+use threadwise_policy::{Class, Counts, Members, Need, Witness};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
@@ -284,7 +283,6 @@ fn who_comes_or_goes_ends_turns_and_trials_follow_each_other_slowly_all_the_same
             machine.in_turns_ns
         );
     }
-    assert!(is_gone(0, 1001 * MS) && !is_gone(0, 999 * MS) && !is_gone(5, 0));
 }
 
 #[test]
@@ -351,11 +349,6 @@ fn without_counters_sets_that_exceed_the_cache_together_take_turns() {
         |sets: [u64; 2], was| exceed_cache(&[sets[0] * MB, sets[1] * MB, 900 * MB, 0], 0b11, 16 * MB, was);
     assert!(exceed([12, 12], false), "each fits, both do not");
     assert!(!exceed([8, 8], false), "both fit");
-    let of = |mb: u64| (fills_cache(mb * MB, 16 * MB), outgrows_cache(mb * MB, 16 * MB));
-    assert_eq!(of(1), (false, false), "too small to matter");
-    assert_eq!([of(2), of(16)], [(true, false); 2]);
-    assert_eq!(of(17), (false, false), "it neither begins nor ends to take part");
-    assert_eq!(of(20), (false, true), "it does not fit alone");
     assert!(exceed([7, 8], true) && !exceed([7, 8], false), "a little less");
     let mut alternation = Alternation::default();
     let (mut switches, mut took_turns) = (0, false);
@@ -383,6 +376,145 @@ fn without_counters_sets_that_exceed_the_cache_together_take_turns() {
         alone.look_by_resident(&look, true);
         assert!(!alone.takes_turns(), "nobody has turns alone");
     }
+}
+
+/// Who is there when these have so many ready threads.
+fn there(members: &mut Members, now_ns: u64, cache_bytes: Option<u64>, ready: &[u32]) -> Look {
+    let mut look = Look {
+        now_ns,
+        ..Look::default()
+    };
+    members.look_at(&mut look, cache_bytes, |id| u32::from(ready.contains(&id)) * 8);
+    look
+}
+
+const MISSES: Witness = Witness {
+    id: 7,
+    class: Class::Parallel,
+    resident_bytes: 0,
+    need: Need::ONE / 64,
+};
+
+#[test]
+fn parallel_programs_that_miss_often_are_members_until_they_have_had_nothing_to_run_for_a_second() {
+    let mut members = Members::default();
+    for no_member in [
+        Witness {
+            class: Class::Serial,
+            ..MISSES
+        },
+        Witness {
+            class: Class::Kernel,
+            ..MISSES
+        },
+        Witness {
+            need: MISSES.need - 1,
+            ..MISSES
+        },
+    ] {
+        members.consider(&no_member, None, 0);
+    }
+    assert_eq!(there(&mut members, 0, None, &[7]).members, 0);
+    members.consider(&MISSES, None, 0);
+    members.consider(
+        &Witness {
+            class: Class::Senior,
+            id: 9,
+            ..MISSES
+        },
+        None,
+        5 * MS,
+    );
+    members.consider(&MISSES, None, 6 * MS);
+    let look = there(&mut members, 10 * MS, None, &[9]);
+    assert_eq!((look.members, look.ready), (0b11, 0b10), "each is one");
+    // A clock that is behind takes nobody away.
+    assert_eq!(there(&mut members, 0, None, &[]).members, 0b11);
+    assert_eq!(there(&mut members, 1000 * MS, None, &[9]).members, 0b11);
+    assert_eq!(
+        there(&mut members, 1001 * MS, None, &[9]).members,
+        0b10,
+        "7 is gone"
+    );
+    // Its place is free again, and no more than four have one.
+    for id in 11..20 {
+        members.consider(&Witness { id, ..MISSES }, None, 1001 * MS);
+    }
+    let look = there(&mut members, 1002 * MS, None, &[9, 11, 12, 13, 14]);
+    assert_eq!((look.members, look.ready), (0b1111, 0b1111));
+}
+
+#[test]
+fn without_counters_members_are_those_whose_sets_fill_the_cache_and_fit() {
+    const MB: u64 = 1 << 20;
+    let is_member = |begins_mb: u64, has_mb: u64| {
+        let mut members = Members::default();
+        for mb in [begins_mb, has_mb] {
+            let task = Witness {
+                resident_bytes: mb * MB,
+                need: 0,
+                ..MISSES
+            };
+            members.consider(&task, Some(16 * MB), 0);
+        }
+        there(&mut members, 0, Some(16 * MB), &[7]).members == 1
+    };
+    assert!(!is_member(1, 1), "too small to matter");
+    assert!(is_member(2, 2) && is_member(16, 16));
+    assert!(!is_member(17, 17), "it does not begin to take part");
+    assert!(is_member(16, 18), "nor ends to");
+    assert!(!is_member(16, 19), "it does not fit alone");
+    let mut members = Members::default();
+    for (id, mb) in [(7, 12), (9, 12)] {
+        members.consider(
+            &Witness {
+                id,
+                resident_bytes: mb * MB,
+                ..MISSES
+            },
+            Some(16 * MB),
+            0,
+        );
+    }
+    let both = there(&mut members, 0, Some(16 * MB), &[7, 9]);
+    assert!(members.exceed_cache(&both, 16 * MB, false));
+    let one = Look {
+        members: 0b01,
+        ..both
+    };
+    assert!(!members.exceed_cache(&one, 16 * MB, false));
+}
+
+#[test]
+fn who_waits_for_its_turn_is_known_by_its_name_until_it_has_it() {
+    let mut members = Members::default();
+    for id in [7, 9] {
+        members.consider(&Witness { id, ..MISSES }, None, 0);
+    }
+    assert_eq!([7, 9, 11].map(|id| members.held_as(id)), [None; 3]);
+    assert!(
+        members.hold(0b10) && !members.hold(0b10),
+        "the second time nothing is new"
+    );
+    assert_eq!([7, 9, 11].map(|id| members.held_as(id)), [None, Some(1), None]);
+    assert!(members.hold(0b01) && members.hold(0));
+    assert_eq!([7, 9].map(|id| members.held_as(id)), [None; 2]);
+    // Work of members is theirs, that of others the machine's alone, and what was lost is nobody's.
+    let mut work = Work::default();
+    let counts = Counts {
+        instructions: 100,
+        misses: 1,
+    };
+    members.note_work(&mut work, 9, Some(&counts));
+    members.note_work(&mut work, 11, Some(&counts));
+    members.note_work(&mut work, 7, None);
+    let told = Work {
+        of: [0, 100, 0, 0],
+        machine: 200,
+        nr_samples: 3,
+        nr_lost: 1,
+    };
+    assert_eq!(work, told);
 }
 
 proptest! {

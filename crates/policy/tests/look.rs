@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use threadwise_policy::{
     BOOST_WHOLE, Class, Due, Kick, LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS,
-    ROTATION_QUEUES, Task, Tunables, timer_hastens, timer_starts, timer_stopped,
+    ROTATION_QUEUES, Task, Timer, Tunables,
 };
 
 const MS: u64 = 1_000_000;
@@ -35,11 +35,13 @@ const SOME: Found = Found {
 };
 
 fn look_at(look: &mut Look, found: Found) {
-    look.begin();
+    look.begin(0, 8);
     (0..found.held).for_each(|_| look.found(true));
     (0..found.empty).for_each(|_| look.found(false));
     look.in_ns = look.in_ns.min(found.due_ns);
-    look.all |= found.all;
+    if found.all {
+        look.has_all();
+    }
 }
 
 fn again(look: &mut Look, found: Found, nr_cpus: u32) -> Option<u64> {
@@ -124,19 +126,72 @@ fn who_is_queued_is_looked_after_in_a_step_or_after_those_before_it() {
         serial_turn_ns: 3 * MS,
         ..Tunables::default()
     };
+    // The timer runs for long, for somebody who goes before all of these or after them.
+    let (first, last) = (0_u64.wrapping_sub(1000 * MS), 1000 * MS);
+    let runs = |until_ns, key| Timer {
+        until_ns,
+        key,
+        armed: true,
+    };
+    let look_for = |task, nr_threads, key| runs(1000 * MS, key).look_for(&task, nr_threads, 0, &tun);
     for class in [Class::Senior, Class::Parallel] {
         let of_step = |step_ns| task(class, step_ns, BOOST_WHOLE);
-        assert_eq!(tun.look_for(&of_step(MS as u32), 8, true), MS);
-        assert_eq!(tun.look_for(&of_step(MS as u32), 8, false), LOOK_MOST_NS);
-        assert_eq!(tun.look_for(&of_step(30 * MS as u32), 8, false), 30 * MS);
+        assert_eq!(look_for(of_step(MS as u32), 8, last), Some(MS));
+        assert_eq!(look_for(of_step(MS as u32), 8, first), Some(LOOK_MOST_NS));
+        assert_eq!(look_for(of_step(30 * MS as u32), 8, first), Some(30 * MS));
     }
     // Who is always serial and found no CPU waits for others such, which have their turns. One without a boost goes by its vtime.
     let serial = |boost_left| task(Class::Serial, MS as u32, boost_left);
-    assert_eq!(tun.look_for(&serial(1), 2, true), 3 * MS);
-    assert_eq!(tun.look_for(&serial(1), 2, false), LOOK_MOST_NS);
-    assert_eq!(tun.look_for(&serial(1), 3, true), MS);
-    assert_eq!(tun.look_for(&serial(1), 0, true), MS);
-    assert_eq!(tun.look_for(&serial(0), 2, true), MS);
+    assert_eq!(look_for(serial(1), 2, last), Some(3 * MS));
+    assert_eq!(look_for(serial(1), 2, first), Some(LOOK_MOST_NS));
+    assert_eq!(look_for(serial(1), 3, last), Some(MS));
+    assert_eq!(look_for(serial(1), 0, last), Some(MS));
+    assert_eq!(look_for(serial(0), 2, last), Some(MS));
+    // It looks before that, or before that of one that is not the foremost.
+    let soon = |key| runs(MS + MS / 2, key).look_for(&serial(0), 8, 0, &tun);
+    assert_eq!((soon(last), soon(first)), (Some(MS), None));
+    assert_eq!(runs(MS, last).look_for(&serial(0), 8, 0, &tun), None);
+    // Where it does not run anybody is the foremost, whose key it has from then on.
+    for (mut timer, key, in_ns) in [
+        (
+            Timer {
+                key: first,
+                ..Timer::default()
+            },
+            0,
+            MS,
+        ),
+        (runs(1000 * MS, last), 0, MS),
+        (runs(1000 * MS, first), first, LOOK_MOST_NS),
+    ] {
+        let parallel = task(Class::Parallel, MS as u32, BOOST_WHOLE);
+        assert_eq!(
+            (timer.look_for(&parallel, 8, 0, &tun), timer.key),
+            (Some(in_ns), key)
+        );
+    }
+}
+
+/// Each tenth of a second those that wait for long go forward once in each queue, of which a look sees a few, or all there are.
+#[test]
+fn those_that_wait_for_long_go_forward_in_all_queues_each_tenth_of_a_second() {
+    let mut look = Look::default();
+    let mut aged = |now_ns, nr_queues| {
+        look.begin(now_ns, 8);
+        let nr = (0..nr_queues).filter(|_| look.ages()).count();
+        if nr_queues == 3 {
+            look.has_all();
+        }
+        nr
+    };
+    assert_eq!(aged(99 * MS, 5), 0);
+    assert_eq!([100, 101, 102].map(|ms| aged(ms * MS, 5)), [5, 3, 0]);
+    assert_eq!(aged(199 * MS, 5), 0);
+    assert_eq!(
+        [200, 201].map(|ms| aged(ms * MS, 3)),
+        [3, 0],
+        "it has been at all"
+    );
 }
 
 #[test]
@@ -207,14 +262,16 @@ fn the_timer_is_started_if_it_does_not_look_in_time() {
         (true, 92 * MS - 1, LOOK_QUIET_NS, true, false),
     ] {
         let what = (armed, until_ns, in_ns);
-        assert_eq!(timer_starts(armed, until_ns, 100 * MS, in_ns), starts, "{what:?}");
-        assert_eq!(
-            timer_hastens(armed, until_ns, 100 * MS, in_ns),
-            hastens,
-            "{what:?}"
-        );
+        let timer = Timer {
+            until_ns,
+            key: 0,
+            armed,
+        };
+        assert_eq!(timer.starts(100 * MS, in_ns), starts, "{what:?}");
+        assert_eq!(timer.hastens(100 * MS, in_ns), hastens, "{what:?}");
+        let is_lost = until_ns < 92 * MS;
+        assert_eq!(timer.stopped(100 * MS), !armed || is_lost, "{what:?}");
     }
-    assert!(timer_stopped(false, 101 * MS, 100 * MS) && !timer_stopped(true, 101 * MS, 100 * MS));
 }
 
 /// A task of this class and vtime, which steps by a millisecond.
@@ -247,7 +304,7 @@ fn as_many_cpus_are_kicked_as_queues_hold_somebody_and_one_is_sent() {
             vec![Kick::Kick, Kick::Kick, Kick::AndSend, Kick::Kick],
         ),
     ] {
-        look.begin();
+        look.begin(0, 8);
         kicks.iter().for_each(|_| look.waits());
         let of_all: Vec<Kick> = kicks
             .iter()
@@ -263,7 +320,7 @@ fn as_many_cpus_are_kicked_as_queues_hold_somebody_and_one_is_sent() {
 fn who_is_due_and_is_not_kicked_hastens_no_look() {
     let (tun, mut look) = (Tunables::default(), Look::default());
     let (running, waiting) = (task(Class::Parallel, 10 * MS), task(Class::Parallel, 5 * MS));
-    look.begin();
+    look.begin(0, 8);
     assert_eq!(look.due(&running, &waiting, 0, &tun), None);
     assert_eq!(look.in_ns, LOOK_QUIET_NS);
     assert_eq!(look.due(&running, &waiting, 3 * MS, &tun), None);

@@ -9,8 +9,8 @@ use threadwise_policy::{
     Run, SPILL_NONE, Search, Seat, Spot, Task, Tunables, Waiting, boost_left, clock_ahead, follows_senior,
     goes_on_until_due, here_ns, is_counted, is_faster, longer_look, look_takes, looks_for_better,
     looks_for_seat, loss_of_speed, makes_room, may_preempt, passed_over, phase_began, phase_ended,
-    runs_at_once, serial_ready, serial_ready_ns, spill, victim_scan, vtime_charge, vtime_elsewhere,
-    vtime_most, waits_us, worth,
+    runs_at_once, serial_ready, serial_ready_ns, spill, victim_scan, vtime_charge, vtime_most, waits_us,
+    worth,
 };
 
 const MS: u64 = 1_000_000;
@@ -1517,15 +1517,23 @@ fn threads_start_with_a_phase_side_by_side() {
 #[test]
 fn queues_stay_of_one_length() {
     // What waits in another queue is later for a CPU unless that is longer, or its class is earlier.
+    let seen = |theirs: &Task, mine: &Task| tunables().vtime_seen(theirs, Some(mine), false);
     let elsewhere = |nr_theirs, class, nr_mine| {
         let mine = task_among(nr_mine, Class::Parallel, 0);
-        vtime_elsewhere(&task_among(nr_theirs, class, 100 * MS), &mine)
+        seen(&task_among(nr_theirs, class, 100 * MS), &mine)
     };
     let [senior, mine] = [100 * MS, 0].map(|vtime| task_among(1, Class::Senior, vtime));
-    assert_eq!(vtime_elsewhere(&senior, &mine), 110 * MS);
+    assert_eq!(seen(&senior, &mine), 110 * MS);
+    let t = tunables();
+    assert_eq!(
+        t.vtime_seen(&senior, Some(&mine), true),
+        111 * MS,
+        "behind another cache"
+    );
+    assert_eq!(t.vtime_seen(&senior, None, false), 100 * MS, "nobody waits here");
     let [serial, mine] = [100 * MS, 0].map(|vtime| task_among(1, Class::Serial, vtime));
     assert_eq!(
-        vtime_elsewhere(&serial, &mine),
+        seen(&serial, &mine),
         100 * MS,
         "no boost of theirs has to last for a turn"
     );
@@ -1574,7 +1582,7 @@ fn threads_rotate_in_steps_and_the_senior_program_has_a_turn() {
     assert_eq!(due_in(Class::Parallel, 998 * MS), 3 * MS + 1);
     assert_eq!(due_in(Class::Parallel, 1001 * MS + 1), 0);
     // Behind another cache it waits a step longer.
-    let across = task(Class::Parallel, tunables().vtime_across(waiting.vtime));
+    let across = task(Class::Parallel, tunables().vtime_seen(&waiting, None, true));
     assert!(!tunables().yields(&task(Class::Parallel, 1002 * MS), &across));
     assert!(tunables().yields(&task(Class::Parallel, 1003 * MS), &across));
     assert!(!yields(Class::Senior, 1101 * MS));

@@ -130,10 +130,7 @@ fn name(kind: u64) -> Result<&'static str> {
             bpf_intf::tw_decision_kind_TW_DECISION_SLICE_BESIDE,
             "tw_slice_beside",
         ),
-        (
-            bpf_intf::tw_decision_kind_TW_DECISION_ELSEWHERE,
-            "tw_vtime_elsewhere",
-        ),
+        (bpf_intf::tw_decision_kind_TW_DECISION_SEEN, "tw_vtime_seen"),
         (
             bpf_intf::tw_decision_kind_TW_DECISION_UNBOOSTED,
             "tw_goes_unboosted",

@@ -13,15 +13,10 @@
 /* The queue of the first program; those of CPUs come before. */
 #define TW_HELD_QUEUE TW_MAX_CPUS
 
-/* The programs, from when they were found worth a trial until they are gone; 0: nobody. */
+/* The programs, by tgid; what the timer's look found, and the policy's state; behind which CPU its next look
+ * at what runs begins. */
 struct alternating {
-	u32 tgids[TW_ALTERNATION_PROGRAMS];
-	/* When each was last seen to have a ready thread. */
-	u64 ready_ns[TW_ALTERNATION_PROGRAMS];
-	u64 resident[TW_ALTERNATION_PROGRAMS];
-	/* Those of whom it is not the turn, and the others 0. */
-	u32 held[TW_ALTERNATION_PROGRAMS];
-	/* The timer's, as is adding programs: behind which CPU its next look begins, and the policy's. */
+	struct tw_members members;
 	s32 last_cpu;
 	struct tw_alternation state;
 	struct tw_alternation_look look;
@@ -48,16 +43,9 @@ struct {
 	__type(value, struct tw_work);
 } works SEC(".maps");
 
-/* Where a tgid stands among these, or -1. */
-static s32 find_tgid(const u32 *tgids, u32 tgid)
+static bool by_resident(void)
 {
-	s32 slot;
-
-	for (slot = 0; slot < TW_ALTERNATION_PROGRAMS; slot++) {
-		if (tgids[slot] == tgid)
-			return slot;
-	}
-	return -1;
+	return alternate == TW_ALTERNATE_RESIDENT;
 }
 
 /* The program of a task that has to wait for its program's turn, or -1. One that exits does not. */
@@ -65,7 +53,7 @@ static s32 held_as(const struct task_struct *p)
 {
 	if (!alternate || (p->flags & PF_EXITING))
 		return -1;
-	return find_tgid(alternating.held, p->tgid);
+	return tw_find_id(alternating.members.held, p->tgid);
 }
 
 /* A task ran while counters counted this, or did not count all the time. */
@@ -73,19 +61,9 @@ static void note_work(const struct task_struct *p, const struct tw_counts *count
 {
 	u32 zero = 0;
 	struct tw_work *work = alternate == TW_ALTERNATE_COUNTERS ? bpf_map_lookup_elem(&works, &zero) : NULL;
-	s32 slot;
 
-	if (!work)
-		return;
-	work->nr_samples++;
-	if (!whole) {
-		work->nr_lost++;
-		return;
-	}
-	work->machine += counts->instructions;
-	slot = find_tgid(alternating.tgids, p->tgid);
-	if (slot >= 0)
-		work->of[slot & (TW_ALTERNATION_PROGRAMS - 1)] += counts->instructions;
+	if (work)
+		tw_note_work(work, &alternating.members, p->tgid, counts, whole);
 }
 
 /*
@@ -111,42 +89,18 @@ int BPF_PROG(threadwise_note_runtime, struct task_struct *p, u64 runtime)
 	return 0;
 }
 
-/* Whether a program is worth a trial, or by its resident set may be worth turns. */
-static bool is_worth_turns(struct task_struct *p)
-{
-	struct task_ctx *tctx;
-
-	if (alternate == TW_ALTERNATE_RESIDENT)
-		return tw_fills_cache(resident_bytes(p), llc_bytes);
-	tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
-	return tctx && tctx->need.need >= TW_ALTERNATION_NEED;
-}
-
-/* Adds a program, if there is room. */
-static void add_alternating(u32 tgid)
-{
-	s32 slot = find_tgid(alternating.tgids, 0);
-
-	if (slot < 0)
-		return;
-	slot &= TW_ALTERNATION_PROGRAMS - 1;
-	alternating.ready_ns[slot] = scx_bpf_now();
-	alternating.resident[slot] = 0;
-	alternating.tgids[slot] = tgid;
-}
-
-/* What runs on a CPU: if its program is parallel and may be worth turns, it is one of them from now on. */
+/* What runs on a CPU: its program may be one of them from now on. */
 static void consider(struct task_struct *p)
 {
-	s32 slot;
+	struct task_ctx *tctx = bpf_task_storage_get(&task_ctxs, p, 0, 0);
+	struct tw_witness task = {
+		.id = p->tgid,
+		.class = class_of(p),
+		.resident = by_resident() ? resident_bytes(p) : 0,
+		.need = tctx ? tctx->need.need : 0,
+	};
 
-	if (class_of(p) < TW_CLASS_SENIOR)
-		return;
-	slot = find_tgid(alternating.tgids, p->tgid);
-	if (slot < 0 && is_worth_turns(p))
-		add_alternating(p->tgid);
-	if (slot >= 0 && alternate == TW_ALTERNATE_RESIDENT)
-		alternating.resident[slot & (TW_ALTERNATION_PROGRAMS - 1)] = resident_bytes(p);
+	tw_consider(&alternating.members, &task, by_resident(), llc_bytes, scx_bpf_now());
 }
 
 __noinline int consider_running(s32 cpu)
@@ -183,25 +137,15 @@ static void hold(struct task_struct *p, s32 slot, const struct tw_task *task, u6
 }
 
 /* Who is there, and has a ready thread. */
-static void look_at_programs(struct tw_alternation_look *look)
+static void look_at_members(struct tw_alternation_look *look)
 {
-	s32 slot;
+	struct tw_members *members = &alternating.members;
+	u32 slot;
 
 	look->members = look->ready = 0;
-	for (slot = 0; slot < TW_ALTERNATION_PROGRAMS; slot++) {
-		u32 tgid = alternating.tgids[slot];
-
-		if (tgid && nr_ready_of(tgid)) {
-			look->ready |= 1u << slot;
-			alternating.ready_ns[slot] = look->now_ns;
-		}
-		if (tgid && (tw_is_gone(alternating.ready_ns[slot], look->now_ns) ||
-			     (alternate == TW_ALTERNATE_RESIDENT &&
-			      tw_outgrows_cache(alternating.resident[slot], llc_bytes))))
-			alternating.tgids[slot] = tgid = 0;
-		if (tgid)
-			look->members |= 1u << slot;
-	}
+	for (slot = 0; slot < TW_ALTERNATION_PROGRAMS; slot++)
+		tw_look_at_member(members, slot, nr_ready_of(members->ids[slot]), by_resident(), llc_bytes,
+				  look);
 }
 
 /* Adds up what was done on all CPUs. */
@@ -222,21 +166,6 @@ static void look_at_works(struct tw_work *done)
 		done->nr_samples += work->nr_samples;
 		done->nr_lost += work->nr_lost;
 	}
-}
-
-/* Says whose turn it is not; true if that is somebody else than before. */
-static bool publish_held(u32 held)
-{
-	bool changed = false;
-	s32 slot;
-
-	for (slot = 0; slot < TW_ALTERNATION_PROGRAMS; slot++) {
-		u32 tgid = held >> slot & 1 ? alternating.tgids[slot] : 0;
-
-		changed |= alternating.held[slot] != tgid;
-		alternating.held[slot] = tgid;
-	}
-	return changed;
 }
 
 /* Has what runs on a CPU leave it if its program has to wait. */
@@ -302,9 +231,9 @@ static void pass_time(void)
 	u32 nr_trials = state->nr_trials;
 
 	look->now_ns = clock_now();
-	look_at_programs(look);
-	if (alternate == TW_ALTERNATE_RESIDENT) {
-		bool exceed = tw_exceed_cache(alternating.resident, look->members, llc_bytes,
+	look_at_members(look);
+	if (by_resident()) {
+		bool exceed = tw_exceed_cache(alternating.members.resident, look->members, llc_bytes,
 					      tw_takes_turns(state));
 
 		tw_alternate_by_resident(state, look, exceed);
@@ -324,7 +253,7 @@ static int give_turns(void *map, u32 *zero, struct alternation_timer *timer)
 	consider_some();
 	pass_time();
 	held = tw_held(&alternating.state);
-	if (publish_held(held)) {
+	if (tw_hold(&alternating.members, held)) {
 		count_here(TW_STAT_ALTERNATED);
 		bpf_for(cpu, 0, nr_cpus)
 			kick_if_held(cpu);
@@ -336,7 +265,7 @@ static int give_turns(void *map, u32 *zero, struct alternation_timer *timer)
 	}
 	if (bpf_timer_start(&timer->timer, tw_alternation_look_in(&alternating.state), 0)) {
 		/* The loader is gone. Nobody waits for turns that nobody gives. */
-		publish_held(0);
+		tw_hold(&alternating.members, 0);
 		bpf_for(slot, 0, TW_ALTERNATION_PROGRAMS)
 			release_held(slot);
 	}

@@ -117,7 +117,7 @@ static void begin_look(struct cgroup_ctx *cctx, u64 elapsed_ns)
 {
 	u64 ready_ns = tw_read(&cctx->ready_ns), load_ns = tw_read(&cctx->load_ns);
 
-	cctx->cgroup.weight = cctx->idle ? 1 : cctx->weight;
+	cctx->cgroup.weight = tw_cgroup_own_weight(cctx->weight, cctx->idle);
 	tw_cgroup_begin(&cctx->cgroup, ready_ns - cctx->seen_ready_ns, load_ns - cctx->seen_load_ns,
 			elapsed_ns);
 	cctx->seen_ready_ns = ready_ns;

@@ -145,8 +145,9 @@ enum tw_decision_kind {
 	TW_DECISION_SLICE_BESIDE,
 	/* tw_makes_room: the running task, whether it and the waiting one are bound. */
 	TW_DECISION_MAKES_ROOM,
-	/* tw_vtime_elsewhere: the first task of the other queue, that of the own one. */
-	TW_DECISION_ELSEWHERE,
+	/* tw_vtime_seen: the first task of the other queue, that of the own one, whether there is one, and
+	 * whether the queues are behind different caches. */
+	TW_DECISION_SEEN,
 	/* tw_goes_unboosted: threads, how long ago a bound parallel task was ready. */
 	TW_DECISION_UNBOOSTED,
 	/* tw_clock: now, the running task, its weight, how long ago it followed a light one, whether others

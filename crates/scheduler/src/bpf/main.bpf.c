@@ -15,12 +15,12 @@
  */
 #include <scx/common.bpf.h>
 #include "intf.h"
-#include "../../../../policy/alternation.h"
 #include "../../../../policy/clock.h"
 #include "../../../../policy/crowd.h"
 #include "../../../../policy/exchange.h"
 #include "../../../../policy/home.h"
 #include "../../../../policy/look.h"
+#include "../../../../policy/members.h"
 #include "../../../../policy/seniority.h"
 #include "../../../../policy/pairing.h"
 #include "../../../../policy/preempt.h"
@@ -329,10 +329,8 @@ static __always_inline s32 queue_before(struct task_struct *prev, struct tw_task
 		return -1;
 	if (theirs && !look_at_waiting(theirs, nr_waiting_at(other), now, &their_first))
 		return -1;
-	if (mine && theirs)
-		their_first.vtime = vtime_elsewhere(&their_first, &first);
-	if (is_across(own, other))
-		their_first.vtime = tw_vtime_across(their_first.vtime, tun());
+	if (theirs)
+		their_first.vtime = vtime_seen(&their_first, &first, mine, is_across(own, other));
 	/* One of these may have become senior in its place. */
 	if (task->class == TW_CLASS_SENIOR)
 		task->class = class_of(prev);
@@ -487,7 +485,7 @@ static bool leave_for_better(struct cpu_ctx *cctx, s32 cpu, struct task_struct *
 	bool taken;
 	s32 better = find_better(prev, class, cpu, &taken), called_to = take_turn(cctx);
 
-	if (better < 0 && called_to >= 0 && class != TW_CLASS_KERNEL &&
+	if (better < 0 && called_to >= 0 && tw_answers_call(class) &&
 	    bpf_cpumask_test_cpu(called_to, prev->cpus_ptr) && may_move(prev)) {
 		better = called_to;
 		taken = true;

@@ -232,11 +232,11 @@ __noinline u64 makes_way_in(struct tw_task *running __arg_nonnull,
 	return answer;
 }
 
-static u64 vtime_elsewhere(const struct tw_task *theirs, const struct tw_task *mine)
+static u64 vtime_seen(const struct tw_task *theirs, const struct tw_task *mine, bool waits_here, bool across)
 {
-	u64 vtime = tw_vtime_elsewhere(theirs, mine);
+	u64 vtime = tw_vtime_seen(theirs, waits_here ? mine : NULL, across, tun());
 
-	record(TW_DECISION_ELSEWHERE, vtime, task_in(theirs), task_in(mine));
+	record(TW_DECISION_SEEN, vtime, task_in(theirs), task_in(mine), waits_here, across);
 	return vtime;
 }
 

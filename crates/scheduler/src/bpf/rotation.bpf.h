@@ -46,18 +46,12 @@ static struct {
 	s32 queue;
 	/* Up to which hand-over it looked. */
 	u32 handovers;
-	/* In how many those that wait for long have yet to go forward, and when that was begun. */
-	u32 nr_unaged;
-	u64 aged_at;
 	/* TW_FAULT_LOST_TIMER happened. */
 	bool lost;
 } rotation_state;
 
-/* Whether the timer runs, until when, and the key of whom it looks after. Who is queued before that has it
- * look soon. */
-bool rotation_armed;
-u64 armed_until;
-u64 armed_key;
+/* The timer, as all CPUs see it. */
+struct tw_timer rotation_timer;
 
 /* Looks at what runs on a CPU for the one at hand (rotation_state.task), and when to look again. */
 __noinline int look_whether_due(s32 cpu)
@@ -73,8 +67,8 @@ __noinline int look_whether_due(s32 cpu)
 	bpf_rcu_read_unlock();
 	if (!found)
 		return TW_DUE_NOT;
-	if (!rotation_state.bound && is_across(cpu, rotation_state.queue))
-		waiting.vtime = tw_vtime_across(waiting.vtime, tun());
+	waiting.vtime = tw_vtime_seen(&waiting, NULL,
+				      !rotation_state.bound && is_across(cpu, rotation_state.queue), tun());
 	beside.running_bound = bound_tgid;
 	beside.of_one_program = bound_tgid == rotation_state.tgid;
 	in_ns = makes_way_in(&task, &waiting, &beside);
@@ -137,13 +131,27 @@ static void rotate_for_first(void)
 	}
 }
 
+static struct tw_timer timer_now(void)
+{
+	struct tw_timer timer;
+
+	/* In this order: one that was seen to run and has been started again since has its new time. */
+	timer.armed = tw_read(&rotation_timer.armed);
+	timer.until_ns = tw_read(&rotation_timer.until_ns);
+	timer.key = rotation_timer.key;
+	return timer;
+}
+
 /* Whether the timer has to be started to look by then, and nobody else is about to start it. */
 static bool claim_timer(u64 now, u64 in_ns)
 {
-	u64 until = tw_read(&armed_until);
+	/* Before the others: one that expired since does not count as running. */
+	u64 until = tw_read(&rotation_timer.until_ns);
+	struct tw_timer timer = timer_now();
 
-	return tw_timer_starts(tw_read(&rotation_armed), until, now, in_ns) &&
-	       __sync_val_compare_and_swap(&armed_until, until, now + in_ns) == until;
+	timer.until_ns = until;
+	return tw_timer_starts(&timer, now, in_ns) &&
+	       __sync_val_compare_and_swap(&rotation_timer.until_ns, until, now + in_ns) == until;
 }
 
 /*
@@ -158,31 +166,14 @@ static void start_timer(struct rotation *rotation, u64 key, u64 now, u64 in_ns)
 	/* Who was just faster may want it later. */
 	if (!claim_timer(now, in_ns) && !claim_timer(now, in_ns))
 		return;
-	armed_key = key;
-	rotation_armed = true;
+	rotation_timer.key = key;
+	rotation_timer.armed = true;
 	if (bpf_timer_start(&rotation->timer, in_ns, 0))
-		rotation_armed = false;
+		rotation_timer.armed = false;
 	/* Who wants it sooner may have started it before that. */
-	until = tw_read(&armed_until);
+	until = tw_read(&rotation_timer.until_ns);
 	if (tw_before(until, now + in_ns))
 		bpf_timer_start(&rotation->timer, since_ns(now, until), 0);
-}
-
-static bool rotation_stopped(u64 now)
-{
-	return tw_timer_stopped(tw_read(&rotation_armed), armed_until, now);
-}
-
-/* Whether the timer is started to look in so long at the latest. */
-static bool starts_rotation(u64 now, u64 in_ns)
-{
-	return tw_timer_starts(tw_read(&rotation_armed), armed_until, now, in_ns);
-}
-
-/* The same if it runs. */
-static bool hastens_rotation(u64 now, u64 in_ns)
-{
-	return tw_timer_hastens(tw_read(&rotation_armed), armed_until, now, in_ns);
 }
 
 static void start_timer_for(u64 key, u64 now, u64 in_ns)
@@ -198,8 +189,10 @@ static void start_timer_for(u64 key, u64 now, u64 in_ns)
  * is over. */
 static void look_when_it_leaves(u64 now)
 {
-	if (starts_rotation(now, TW_LEAVES_CACHE_NS))
-		start_timer_for(armed_key, now, TW_LEAVES_CACHE_NS);
+	struct tw_timer timer = timer_now();
+
+	if (tw_timer_starts(&timer, now, TW_LEAVES_CACHE_NS))
+		start_timer_for(timer.key, now, TW_LEAVES_CACHE_NS);
 }
 
 /* Wakes an idle CPU on which a waiting task may run; it will look for that itself. */
@@ -302,18 +295,14 @@ __noinline int look_at_queue(s32 queue)
  */
 static void arm_rotation(const struct tw_task *task, u32 nr_threads, u64 now)
 {
-	u64 key, in_ns = tw_look_for(task, nr_threads, true, tun());
-	bool foremost;
+	struct tw_timer timer;
+	u64 in_ns;
 
 	tw_look_expect(&rotation_state.look);
-	/* Mostly it looks before that, and nothing need be known of who goes first. */
-	if (starts_rotation(now, in_ns)) {
-		key = tw_key(task, tun());
-		foremost = rotation_stopped(now) || tw_before(key, armed_key);
-		in_ns = tw_look_for(task, nr_threads, foremost, tun());
-		if (starts_rotation(now, in_ns))
-			start_timer_for(foremost ? key : armed_key, now, in_ns);
-	}
+	timer = timer_now();
+	in_ns = tw_timer_for(&timer, task, nr_threads, now, tun());
+	if (in_ns)
+		start_timer_for(timer.key, now, in_ns);
 	/* After that, or a look that ends at this moment would take it back. */
 	tasks_wait = true;
 }
@@ -322,8 +311,10 @@ static void arm_rotation(const struct tw_task *task, u32 nr_threads, u64 now)
  * between starting that and queueing it. */
 static void keep_rotation(u64 now)
 {
-	if (rotation_stopped(now))
-		start_timer_for(armed_key, now, tunables.rotate_ns);
+	struct tw_timer timer = timer_now();
+
+	if (tw_timer_stopped(&timer, now))
+		start_timer_for(timer.key, now, tunables.rotate_ns);
 	tasks_wait = true;
 }
 
@@ -332,10 +323,12 @@ static void keep_rotation(u64 now)
 static void look_soon(void)
 {
 	u64 now = scx_bpf_now(), in_ns = shortest_step();
+	struct tw_timer timer;
 
 	tw_look_disturb(&rotation_state.look);
-	if (hastens_rotation(now, in_ns))
-		start_timer_for(armed_key, now, in_ns);
+	timer = timer_now();
+	if (tw_timer_hastens(&timer, now, in_ns))
+		start_timer_for(timer.key, now, in_ns);
 }
 
 /*
@@ -344,8 +337,13 @@ static void look_soon(void)
  */
 static void follow_senior(u64 now)
 {
-	if (nr_handovers != rotation_state.handovers && hastens_rotation(now, 0))
-		start_timer_for(armed_key, now, 0);
+	struct tw_timer timer;
+
+	if (nr_handovers == rotation_state.handovers)
+		return;
+	timer = timer_now();
+	if (tw_timer_hastens(&timer, now, 0))
+		start_timer_for(timer.key, now, 0);
 }
 
 /*
@@ -438,6 +436,7 @@ __noinline bool sort_if_stale(s32 queue, u64 now)
 static void look_at_queues(void)
 {
 	s32 queue, first = -1;
+	bool ages;
 	u32 i;
 
 	rotation_state.queue = -1;
@@ -447,18 +446,15 @@ static void look_at_queues(void)
 			return;
 		queue = next_queued_cpu(&rotation_state.queue_cursor);
 		if (queue < 0 || queue == first) {
-			/* It has been at all of them. */
-			rotation_state.nr_unaged = 0;
-			rotation_state.look.all = true;
+			tw_look_has_all(&rotation_state.look);
 			return;
 		}
 		if (first < 0)
 			first = queue;
+		ages = tw_look_ages(&rotation_state.look);
 		if (!sort_for_senior(queue, rotation_state.now) &&
-		    !sort_if_stale(queue, rotation_state.now) && rotation_state.nr_unaged)
+		    !sort_if_stale(queue, rotation_state.now) && ages)
 			sort_queue(queue, false, rotation_state.now);
-		if (rotation_state.nr_unaged)
-			rotation_state.nr_unaged--;
 		look_at_queue(queue);
 	}
 }
@@ -500,21 +496,12 @@ static bool go_over(void)
 	return true;
 }
 
-/* From time to time those that wait for long go forward in all queues, a few at each look. */
-static void let_age(void)
-{
-	if (tw_before(rotation_state.now, rotation_state.aged_at + TW_ORDER_NS))
-		return;
-	rotation_state.aged_at = rotation_state.now;
-	rotation_state.nr_unaged = nr_cpus;
-}
-
 /* Nobody waits any more but who was queued during this look. That arms the timer before it says that tasks
  * wait: it is seen here, or says so after this. */
 static void say_who_waits(void)
 {
 	__sync_lock_test_and_set(&tasks_wait, false);
-	if (tw_read(&rotation_armed))
+	if (tw_read(&rotation_timer.armed))
 		tasks_wait = true;
 }
 
@@ -528,17 +515,16 @@ static int rotate(void *map, u32 *zero, struct rotation *rotation)
 		return 0;
 	}
 	/* Who is queued from here on arms the timer again. */
-	rotation_armed = false;
+	rotation_timer.armed = false;
 	rotation_state.began = bpf_ktime_get_ns();
 	rotation_state.now = clock_now();
 	if (tw_look_is_early(&rotation_state.look, go_over())) {
-		start_timer(rotation, armed_key, rotation_state.now, shortest_step());
+		start_timer(rotation, rotation_timer.key, rotation_state.now, shortest_step());
 		return 0;
 	}
-	tw_look_begin(&rotation_state.look);
+	tw_look_begin(&rotation_state.look, rotation_state.now, nr_cpus);
 	refresh_cgroups(rotation_state.now);
 	count_crowd(rotation_state.now);
-	let_age();
 	look_at_queues();
 	/* One of those that wait may have become senior. */
 	went_over = go_over();

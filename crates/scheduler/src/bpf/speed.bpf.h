@@ -220,7 +220,7 @@ static void give_turn(s32 cpu, const struct task_struct *p, const struct tw_task
 {
 	if (capacity_of(cpu) < TW_CAPACITY_ONE)
 		slower_kept_at = scx_bpf_now();
-	if (is_fast(cpu) && task->class != TW_CLASS_KERNEL && p->nr_cpus_allowed > 1)
+	if (is_fast(cpu) && tw_answers_call(task->class) && p->nr_cpus_allowed > 1)
 		call_from_slower(cpu, p->tgid, task);
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use threadwise_policy::{
     Ages, BOOST_WHOLE, Beside, Class, Keys, Origin, Run, Task, Tunables, makes_room, mean_weight,
-    vtime_elsewhere, weight_among,
+    weight_among,
 };
 
 use super::{exec, exec_all, job, number_after, stdout};
@@ -121,7 +121,10 @@ fn replay(tunables: &Tunables, function: &str, input: &[u64]) -> u64 {
             let class = Class::try_from(input[0]).unwrap();
             tunables.slice_beside(class, input[1], input[2] as u32)
         }
-        "tw_vtime_elsewhere" => vtime_elsewhere(&task(0), &task(7)),
+        "tw_vtime_seen" => {
+            let mine = task(7);
+            tunables.vtime_seen(&task(0), (input[14] != 0).then_some(&mine), input[15] != 0)
+        }
         "tw_makes_room" => u64::from(makes_room(&task(0), input[7] != 0, input[8] != 0)),
         "tw_goes_unboosted" => u64::from(tunables.goes_unboosted(input[0] as u32, input[1])),
         "tw_clock" => tunables.clock(input[0], &task(1), input[8] as u32, input[9], input[10] != 0),

@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Programs that run one after the other (`alternation.bpf.h`).
 
-use threadwise_policy::alternation::{
-    AlternateBy, Alternation, Look, PROGRAMS, Work, alternation_need, exceed_cache, fills_cache, is_gone,
-    outgrows_cache,
-};
-use threadwise_policy::{Class, Counts, IDLE_SCAN, Task};
+use threadwise_policy::alternation::{AlternateBy, Alternation, Look, PROGRAMS, Work};
+use threadwise_policy::{Counts, IDLE_SCAN, Members, Task, Witness};
 
 use super::Threadwise;
-use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel, QueueIndex, TaskIndex};
 
 /// Who has turns (`struct alternating`).
 #[derive(Debug, Default)]
 pub(super) struct Alternating {
     pub(super) by: AlternateBy,
-    /// The programs, when each was last seen to have a ready thread, and its resident set.
-    programs: [Option<usize>; PROGRAMS],
-    ready_ns: [Ns; PROGRAMS],
-    resident: [u64; PROGRAMS],
-    /// Those of whom it is not the turn.
-    held: [Option<usize>; PROGRAMS],
+    members: Members,
     state: Alternation,
     done: Work,
     /// The queue of the first program.
@@ -46,21 +37,15 @@ impl Alternating {
         matches!(self.by, AlternateBy::Counters | AlternateBy::Auto)
     }
 
-    fn slot_of(&self, program: usize) -> Option<usize> {
-        self.programs.iter().position(|&known| known == Some(program))
+    /// The size of the one last-level cache, where members are found by resident sets.
+    fn cache_bytes(&self, kernel: &Kernel) -> Option<u64> {
+        (self.by == AlternateBy::Resident).then(|| kernel.cache_bytes(0).unwrap_or(0))
     }
 
     /// A task of this program ran while its counters counted this, if that is not lost.
     pub(super) fn note_work(&mut self, program: usize, counts: Option<Counts>) {
-        self.done.nr_samples += 1;
-        let Some(counts) = counts else {
-            self.done.nr_lost += 1;
-            return;
-        };
-        self.done.machine += counts.instructions;
-        if let Some(slot) = self.slot_of(program) {
-            self.done.of[slot] += counts.instructions;
-        }
+        self.members
+            .note_work(&mut self.done, id_of(program), counts.as_ref());
     }
 }
 
@@ -68,21 +53,13 @@ impl Threadwise {
     /// The program of a task that has to wait for its program's turn.
     pub(super) fn held_as(&self, kernel: &Kernel, task: TaskIndex) -> Option<usize> {
         let program = kernel.tasks[task].program;
-        let held = |&held: &Option<usize>| held == Some(program);
-        self.alternating.held.iter().position(held)
+        self.alternating.members.held_as(id_of(program))
     }
 
     /// The timer begins with the first task.
     pub(super) fn start_alternation(&mut self, kernel: &mut Kernel) {
         if self.alternating.is_on() && !std::mem::replace(&mut self.alternating.is_started, true) {
             kernel.start_other_timer(self.alternating.state.look_in_ns());
-        }
-    }
-
-    fn is_worth_turns(&self, kernel: &Kernel, task: TaskIndex) -> bool {
-        match self.alternating.by {
-            AlternateBy::Resident => fills_cache(kernel.resident_bytes(task), cache_bytes(kernel)),
-            _ => self.tasks[task].need.need() >= alternation_need(),
         }
     }
 
@@ -99,47 +76,30 @@ impl Threadwise {
     }
 
     fn consider(&mut self, kernel: &Kernel, task: TaskIndex) {
-        if !matches!(self.class_of(kernel, task), Class::Senior | Class::Parallel) {
-            return;
-        }
-        let program = kernel.tasks[task].program;
-        match self.alternating.slot_of(program) {
-            Some(slot) => self.alternating.resident[slot] = kernel.resident_bytes(task),
-            None if self.is_worth_turns(kernel, task) => {
-                let free = self.alternating.programs.iter().position(Option::is_none);
-                if let Some(slot) = free {
-                    self.alternating.programs[slot] = Some(program);
-                    self.alternating.ready_ns[slot] = kernel.now;
-                    self.alternating.resident[slot] = 0;
-                }
-            }
-            None => (),
-        }
+        let witness = Witness {
+            id: id_of(kernel.tasks[task].program),
+            class: self.class_of(kernel, task),
+            resident_bytes: kernel.resident_bytes(task),
+            need: self.tasks[task].need.need(),
+        };
+        let cache_bytes = self.alternating.cache_bytes(kernel);
+        self.alternating
+            .members
+            .consider(&witness, cache_bytes, kernel.now);
     }
 
     /// Who is there, and has a ready thread.
-    fn look_at_programs(&mut self, kernel: &Kernel) -> Look {
+    fn look_at_members(&mut self, kernel: &Kernel) -> Look {
         let mut look = Look {
             now_ns: kernel.now,
             done: self.alternating.done,
             ..Look::default()
         };
-        for slot in 0..PROGRAMS {
-            let Some(program) = self.alternating.programs[slot] else {
-                continue;
-            };
-            if self.nr_ready_of(kernel, program) > 0 {
-                look.ready |= 1 << slot;
-                self.alternating.ready_ns[slot] = kernel.now;
-            }
-            let outgrown = self.alternating.by == AlternateBy::Resident
-                && outgrows_cache(self.alternating.resident[slot], cache_bytes(kernel));
-            if outgrown || is_gone(self.alternating.ready_ns[slot], kernel.now) {
-                self.alternating.programs[slot] = None;
-                continue;
-            }
-            look.members |= 1 << slot;
-        }
+        let mut members = self.alternating.members;
+        members.look_at(&mut look, self.alternating.cache_bytes(kernel), |id| {
+            self.nr_ready_of(kernel, id as usize - 1)
+        });
+        self.alternating.members = members;
         look
     }
 
@@ -171,19 +131,18 @@ impl Threadwise {
     /// The timer: gives turns and takes them.
     pub(super) fn give_turns(&mut self, kernel: &mut Kernel) {
         self.consider_some(kernel);
-        let look = self.look_at_programs(kernel);
+        let look = self.look_at_members(kernel);
         let alternating = &mut self.alternating;
-        if alternating.by == AlternateBy::Resident {
-            let was = alternating.state.takes_turns();
-            let exceed = exceed_cache(&alternating.resident, look.members, cache_bytes(kernel), was);
-            alternating.state.look_by_resident(&look, exceed);
-        } else {
-            alternating.state.look(&look);
+        match alternating.cache_bytes(kernel) {
+            Some(bytes) => {
+                let was = alternating.state.takes_turns();
+                let exceed = alternating.members.exceed_cache(&look, bytes, was);
+                alternating.state.look_by_resident(&look, exceed);
+            }
+            None => alternating.state.look(&look),
         }
         let held = alternating.state.held();
-        let publish =
-            std::array::from_fn(|slot| alternating.programs[slot].filter(|_| held >> slot & 1 == 1));
-        if std::mem::replace(&mut alternating.held, publish) != publish {
+        if alternating.members.hold(held) {
             for cpu in 0..kernel.cpus.len() {
                 self.kick_if_held(kernel, cpu);
             }
@@ -195,7 +154,7 @@ impl Threadwise {
     }
 }
 
-/// The size of the one last-level cache.
-fn cache_bytes(kernel: &Kernel) -> u64 {
-    kernel.cache_bytes(0).unwrap_or(0)
+/// What the policy calls a program: not 0.
+fn id_of(program: usize) -> u32 {
+    program as u32 + 1
 }

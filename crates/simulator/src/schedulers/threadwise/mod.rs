@@ -22,9 +22,9 @@ mod spread;
 use std::cell::Cell;
 
 use threadwise_policy::{
-    AlternateBy, CAPACITY_ONE, Class, Group, Keys, Look, Mode, Need, ORDER_NS, PairingBy, Rest, Search, Seat,
-    Task, Tunables, fastest_first, goes_on_until_due, longer_look, look_takes, looks_for_better, makes_room,
-    may_preempt, phase_began, phase_ended, vtime_elsewhere,
+    AlternateBy, CAPACITY_ONE, Class, Group, Keys, Look, Mode, Need, PairingBy, Rest, Search, Seat, Task,
+    Timer, Tunables, answers_call, fastest_first, goes_on_until_due, longer_look, look_takes,
+    looks_for_better, makes_room, may_preempt, phase_began, phase_ended,
 };
 
 use self::alternation::Alternating;
@@ -64,19 +64,14 @@ struct TaskContext {
 /// The timer's state between and during its looks (`rotation_state`).
 #[derive(Default, Debug)]
 struct Rotation {
-    armed: bool,
-    armed_key: u64,
-    armed_until: Ns,
+    timer: Timer,
     queue_cursor: usize,
     cpu_cursor: usize,
     look: Look,
     /// Up to which hand-over it looked.
     handovers: u32,
-    /// In how many those that wait for long have yet to go forward, and when that was begun.
-    nr_unaged: usize,
     /// What a look of the timer takes on the mean.
     look_ns: Ns,
-    aged_at: Ns,
     /// The foremost of those that may run elsewhere, and its queue.
     first: Option<(Task, CpuIndex)>,
 }
@@ -318,7 +313,7 @@ impl Threadwise {
     /// Claims an idle CPU for a task that wakes up.
     fn claim_idle(&mut self, kernel: &mut Kernel, task: TaskIndex, prev: CpuIndex) -> Option<CpuIndex> {
         let seat = match (self.has_mode(), self.hidden_smt) {
-            (true, _) => self.claim_spot(kernel, task, prev),
+            (true, _) => self.claim_spot(kernel, task, prev, None),
             (false, true) => self.claim_seat(kernel, task, prev, Seat::NONE),
             (false, false) => None,
         };
@@ -345,7 +340,7 @@ impl Threadwise {
     ) -> Option<(CpuIndex, bool)> {
         let better = match class.search(self.nr_faster > 0, self.has_mode(), self.has_smt) {
             Search::Place => return self.find_place(kernel, task, class, cpu, true),
-            Search::Spot => self.find_better_spot(kernel, task, class, cpu),
+            Search::Spot => self.claim_spot(kernel, task, cpu, Some(class)),
             Search::Seat => self.find_better_seat(kernel, task, class, cpu),
             Search::Nowhere => None,
         };
@@ -431,7 +426,7 @@ impl Threadwise {
         cpu: CpuIndex,
         called_to: Option<CpuIndex>,
     ) -> bool {
-        let may_go = called_to.filter(|&there| class != Class::Kernel && kernel.may_run(prev, there));
+        let may_go = called_to.filter(|&there| answers_call(class) && kernel.may_run(prev, there));
         let better = self.find_better(kernel, prev, class, cpu);
         let Some(leaves_for) = better.or_else(|| may_go.map(|there| (there, true))) else {
             self.tasks[prev].looked = true;
@@ -520,11 +515,9 @@ impl Threadwise {
         let my_first = mine.map(|mine| (own, mine, self.look_at_waiting(kernel, mine, own)));
         let their_first = theirs.map(|(other, waiting)| {
             let first = self.look_at_waiting(kernel, waiting, other);
-            let mut first = self.seen_from(kernel, own, &first, other);
-            if let Some((.., mine)) = my_first {
-                first.vtime = vtime_elsewhere(&first, &mine);
-            }
-            (other, waiting, first)
+            let mine = my_first.as_ref().map(|(.., mine)| mine);
+            let seen = self.seen_from(kernel, (own, mine), (other, &first));
+            (other, waiting, seen)
         });
         if task.class == Class::Senior {
             task.class = self.class_of(kernel, prev);
@@ -606,7 +599,7 @@ impl Scheduler for Threadwise {
         self.check_stays(kernel)?;
         for cpu in 0..kernel.cpus.len() {
             if self.nr_waiting(kernel, cpu) > 0
-                && !(self.marked.has(cpu) && self.tasks_wait && self.rotation.armed)
+                && !(self.marked.has(cpu) && self.tasks_wait && self.rotation.timer.armed)
             {
                 return Err(format!("nobody looks after those in the queue of CPU {cpu}"));
             }
@@ -812,27 +805,23 @@ impl Scheduler for Threadwise {
     }
 
     fn timer(&mut self, kernel: &mut Kernel) {
-        self.rotation.armed = false;
+        self.rotation.timer.armed = false;
         let went_over = self.go_over(kernel);
         if self.rotation.look.is_early(went_over) {
-            return self.start_rotation(kernel, self.rotation.armed_key, self.shortest_step());
+            return self.start_rotation(kernel, self.rotation.timer.key, self.shortest_step());
         }
-        self.rotation.look.begin();
+        let nr_cpus = kernel.cpus.len() as u32;
+        self.rotation.look.begin(kernel.now, nr_cpus);
         self.crowd.count(kernel);
-        if kernel.now >= self.rotation.aged_at + ORDER_NS {
-            self.rotation.aged_at = kernel.now;
-            self.rotation.nr_unaged = kernel.cpus.len();
-        }
         self.look_at_queues(kernel);
         // One of those that wait may have become senior.
         let went_over = self.go_over(kernel);
         if let Some((task, queue)) = self.rotation.first.filter(|_| !went_over) {
             self.rotate_for_first(kernel, &task, queue);
         }
-        let (shortest_ns, nr_cpus) = (self.shortest_step(), kernel.cpus.len() as u32);
-        let in_ns = self.rotation.look.again(shortest_ns, went_over, nr_cpus);
+        let in_ns = self.rotation.look.again(self.shortest_step(), went_over, nr_cpus);
         if in_ns.is_none() || self.rotation.look.saw_nobody(nr_cpus) {
-            self.tasks_wait = self.rotation.armed;
+            self.tasks_wait = self.rotation.timer.armed;
         }
         let Some(in_ns) = in_ns else {
             return;

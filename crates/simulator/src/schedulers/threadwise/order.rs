@@ -123,12 +123,17 @@ impl Threadwise {
         self.tun.key_in(&self.keys[cpu], task, unboosted)
     }
 
-    /// A task that waits in a queue, as a CPU sees it that may be behind another cache (`is_across()`).
-    pub(super) fn seen_from(&self, kernel: &Kernel, cpu: CpuIndex, waiting: &Task, queue: CpuIndex) -> Task {
-        let vtime = match kernel.domains.is_across(cpu, queue) {
-            true => self.tun.vtime_across(waiting.vtime),
-            false => waiting.vtime,
-        };
-        Task { vtime, ..*waiting }
+    /// A task that waits in a queue, as a CPU sees it whose own begins with `mine` and that may be behind another cache.
+    pub(super) fn seen_from(
+        &self,
+        kernel: &Kernel,
+        (cpu, mine): (CpuIndex, Option<&Task>),
+        (queue, waiting): (CpuIndex, &Task),
+    ) -> Task {
+        let is_across = kernel.domains.is_across(cpu, queue);
+        Task {
+            vtime: self.tun.vtime_seen(waiting, mine, is_across),
+            ..*waiting
+        }
     }
 }

@@ -3,10 +3,10 @@
 
 use threadwise_policy::{
     Beside, Class, Due, Keys, Kick, LEAVES_CACHE_NS, ROTATION_CPUS, ROTATION_MARKS, ROTATION_QUEUES,
-    ROTATION_SORTED, Task, follows_senior, timer_hastens, timer_starts, timer_stopped, waits_us,
+    ROTATION_SORTED, Task, Timer, follows_senior, waits_us,
 };
 
-use super::Threadwise;
+use super::{Rotation, Threadwise};
 use crate::Ns;
 use crate::kernel::{CpuIndex, Kernel, TaskIndex};
 use crate::queue::key_at;
@@ -14,48 +14,46 @@ use crate::queue::key_at;
 impl Threadwise {
     /// Has the timer look in so long, if it does not look before.
     pub(super) fn start_rotation(&mut self, kernel: &mut Kernel, key: u64, in_ns: Ns) {
-        if !timer_starts(self.rotation.armed, self.rotation.armed_until, kernel.now, in_ns) {
+        if !self.rotation.timer.starts(kernel.now, in_ns) {
             return;
         }
-        self.rotation.armed_key = key;
-        self.rotation.armed_until = kernel.now + in_ns;
-        self.rotation.armed = true;
+        self.rotation.timer = Timer {
+            until_ns: kernel.now + in_ns,
+            key,
+            armed: true,
+        };
         kernel.start_timer(in_ns);
     }
 
     /// `arm_rotation()`.
     pub(super) fn arm_rotation(&mut self, kernel: &mut Kernel, task: &Task, nr_threads: u32) {
-        let key = self.tun.key(task);
-        let armed_key = self.rotation.armed_key;
-        let stopped = timer_stopped(self.rotation.armed, self.rotation.armed_until, kernel.now);
-        let is_foremost = stopped || (key.wrapping_sub(armed_key) as i64) < 0;
         self.rotation.look.expect();
-        let in_ns = self.tun.look_for(task, nr_threads, is_foremost);
+        let mut timer = self.rotation.timer;
+        if let Some(in_ns) = timer.look_for(task, nr_threads, kernel.now, &self.tun) {
+            self.start_rotation(kernel, timer.key, in_ns);
+        }
         self.tasks_wait = true;
-        self.start_rotation(kernel, if is_foremost { key } else { armed_key }, in_ns);
     }
 
     /// Has the timer look before long, if it runs: a parallel phase ended.
     pub(super) fn look_soon(&mut self, kernel: &mut Kernel) {
         self.rotation.look.disturb();
         let in_ns = self.shortest_step();
-        if timer_hastens(self.rotation.armed, self.rotation.armed_until, kernel.now, in_ns) {
-            self.start_rotation(kernel, self.rotation.armed_key, in_ns);
+        if self.rotation.timer.hastens(kernel.now, in_ns) {
+            self.start_rotation(kernel, self.rotation.timer.key, in_ns);
         }
     }
 
     /// A task stays for a moment although CPUs are idle behind another last-level cache: the timer looks when that is over.
     pub(super) fn look_when_it_leaves(&mut self, kernel: &mut Kernel) {
-        self.start_rotation(kernel, self.rotation.armed_key, LEAVES_CACHE_NS);
+        self.start_rotation(kernel, self.rotation.timer.key, LEAVES_CACHE_NS);
     }
 
     /// Has the timer look at once if a program has become senior since it looked.
     pub(super) fn follow_senior(&mut self, kernel: &mut Kernel) {
-        let rotation = &self.rotation;
-        if self.nr_handovers != rotation.handovers
-            && timer_hastens(rotation.armed, rotation.armed_until, kernel.now, 0)
-        {
-            self.start_rotation(kernel, self.rotation.armed_key, 0);
+        let Rotation { timer, handovers, .. } = self.rotation;
+        if self.nr_handovers != handovers && timer.hastens(kernel.now, 0) {
+            self.start_rotation(kernel, timer.key, 0);
         }
     }
 
@@ -72,7 +70,7 @@ impl Threadwise {
         let ahead_ns = kernel.now - kernel.tasks[running].exec_start;
         let mut task = self.look_at(kernel, running, ahead_ns, false);
         let first = self.first_of(kernel, queue)?;
-        let waiting = self.seen_from(kernel, cpu, waiting, queue);
+        let waiting = self.seen_from(kernel, (cpu, None), (queue, waiting));
         let beside = Beside {
             waiting_bound: is_bound,
             ..Self::beside(kernel, running, first)
@@ -265,18 +263,14 @@ impl Threadwise {
             self.rotation.queue_cursor = next.map_or(self.rotation.queue_cursor, |queue| (queue + 1) % nr);
             let Some(queue) = next.filter(|_| next != first) else {
                 // It has been at all of them.
-                self.rotation.nr_unaged = 0;
-                self.rotation.look.all = true;
+                self.rotation.look.has_all();
                 return;
             };
             first = first.or(Some(queue));
-            if !self.sort_for_senior(kernel, queue)
-                && !self.sort_if_stale(kernel, queue)
-                && self.rotation.nr_unaged > 0
-            {
+            let ages = self.rotation.look.ages();
+            if !self.sort_for_senior(kernel, queue) && !self.sort_if_stale(kernel, queue) && ages {
                 self.sort_queue(kernel, queue, false);
             }
-            self.rotation.nr_unaged = self.rotation.nr_unaged.saturating_sub(1);
             self.look_at_queue(kernel, queue);
         }
     }

@@ -2,8 +2,8 @@
 //! Fast CPUs for those who gain most by them (`speed.bpf.h`).
 
 use threadwise_policy::{
-    CALL_SCAN, CAPACITY_ONE, Choice, Class, PLACE_SCAN, Place as Candidate, Seat, Task, is_faster,
-    look_takes, worth,
+    CALL_SCAN, CAPACITY_ONE, Choice, Class, PLACE_SCAN, Place as Candidate, Seat, Task, answers_call,
+    is_faster, look_takes, worth,
 };
 
 use super::Threadwise;
@@ -147,7 +147,7 @@ impl Threadwise {
             self.slower_kept_at = Some(kernel.now);
         }
         self.cpu_look_ns = look_takes(self.cpu_look_ns, kernel.keep_takes(cpu));
-        let goes = task.class != Class::Kernel && kernel.tasks[running].bound_to.is_none();
+        let goes = answers_call(task.class) && kernel.tasks[running].bound_to.is_none();
         if self.is_fast(cpu) && goes {
             self.call_from_slower(kernel, cpu, Some((running, task)));
         }

@@ -98,64 +98,35 @@ impl Threadwise {
         best.map(|(_, spot, cpu)| (spot, cpu))
     }
 
-    /// A task goes to a CPU: it rests if that is behind another cache.
-    fn note_move(&mut self, kernel: &Kernel, seeker: &Seeker, cpu: CpuIndex) {
-        if kernel.domains.is_across(seeker.prev, cpu) {
-            self.tasks[seeker.task].rest.note_change(kernel.now);
-        }
-    }
-
-    /// An idle CPU as the mode wants it for a task that wakes up, claimed.
+    /// An idle CPU as the mode wants it for a task, claimed: one that wakes up takes the best, one of this class that `runs` leaves its
+    /// own only for a better one.
     pub(super) fn claim_spot(
         &mut self,
         kernel: &mut Kernel,
         task: TaskIndex,
         prev: CpuIndex,
+        runs: Option<Class>,
     ) -> Option<CpuIndex> {
         let (program, nr_ready) = self.find_home(kernel, kernel.tasks[task].program);
         let nr_others = nr_ready.saturating_sub(1);
-        let tally = Tally::of(kernel, prev, 0);
         let seeker = Seeker {
             task,
             prev,
             home: self.homes[program],
-            nr_ready: nr_others + 1,
+            nr_ready: if runs.is_some() { nr_ready } else { nr_others + 1 },
         };
-        let (_, best) = self.find_spot(kernel, &seeker, &tally)?;
-        if !kernel.claim_idle(best) {
-            return None;
-        }
-        self.note_move(kernel, &seeker, best);
-        if founds_home(nr_others) {
-            self.homes[program] = Some(kernel.domains.llc_of(best));
-        }
-        Some(best)
-    }
-
-    /// An idle CPU for which a running task of this class leaves its own, claimed.
-    pub(super) fn find_better_spot(
-        &mut self,
-        kernel: &mut Kernel,
-        task: TaskIndex,
-        class: Class,
-        cpu: CpuIndex,
-    ) -> Option<CpuIndex> {
-        let (program, nr_ready) = self.find_home(kernel, kernel.tasks[task].program);
-        let seeker = Seeker {
-            task,
-            prev: cpu,
-            home: self.homes[program],
-            nr_ready,
-        };
-        // Not itself, which would make all others of its package look busier, or fuller, than its own.
-        let tally = Tally::of(kernel, cpu, 1);
-        let own = self.spot_of(kernel, &seeker, cpu, &tally);
+        // One that runs is not counted, which would make all others of its package look busier, or fuller, than its own.
+        let tally = Tally::of(kernel, prev, usize::from(runs.is_some()));
+        let own = runs.map(|class| (class, self.spot_of(kernel, &seeker, prev, &tally)));
         let (spot, best) = self.find_spot(kernel, &seeker, &tally)?;
-        if !own.is_left_for(&spot, class, self.mode) || !kernel.claim_idle(best) {
+        let stays = own.is_some_and(|(class, own)| !own.is_left_for(&spot, class, self.mode));
+        if stays || !kernel.claim_idle(best) {
             return None;
         }
-        self.note_move(kernel, &seeker, best);
-        if founds_home(nr_ready.saturating_sub(1)) {
+        if kernel.domains.is_across(prev, best) {
+            self.tasks[task].rest.note_change(kernel.now);
+        }
+        if founds_home(nr_others) {
             self.homes[program] = Some(kernel.domains.llc_of(best));
         }
         Some(best)
