@@ -56,6 +56,16 @@ pub enum Error {
         /// Where the CPUs should have been.
         place: String,
     },
+    /// A CPU that is to be used and is not online.
+    #[error("{place} has no online CPU {cpu}: it has {online}")]
+    NotOnline {
+        /// The machine.
+        place: String,
+        /// Which.
+        cpu: CpuId,
+        /// Those that are, as a list.
+        online: String,
+    },
     /// A machine with more than [`MAX_CPUS`] CPUs.
     #[error("{place}: {nr} CPUs are too many, the limit is {MAX_CPUS}")]
     TooManyCpus {

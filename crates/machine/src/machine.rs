@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cpulist;
 use crate::error::Error;
 use crate::hardware::Hardware;
 use crate::id::{CoreId, CpuId, LlcId, MAX_CPUS, NodeId, PackageId};
@@ -149,6 +150,53 @@ impl Machine {
     /// The CPUs of a package, ascending; empty when there is no such package.
     pub fn package_cpus(&self, package: PackageId) -> &[CpuId] {
         self.cpus_in(names::PACKAGE, package.index())
+    }
+
+    /// The same machine of which only these CPUs are used, in any order; the others count as offline. Capacities are relative to
+    /// the fastest of them.
+    ///
+    /// # Errors
+    /// [`Error::NotOnline`] for a CPU that is not one of [`Machine::cpus`], [`Error::NoCpus`] for none at all.
+    pub fn within(&self, cpus: &[CpuId]) -> Result<Machine, Error> {
+        if let Some(&cpu) = cpus.iter().find(|&&cpu| self.cpu(cpu).is_none()) {
+            let online: Vec<CpuId> = self.cpus.iter().map(|cpu| cpu.id).collect();
+            return Err(Error::NotOnline {
+                place: self.name.clone(),
+                cpu,
+                online: cpulist::format(&online),
+            });
+        }
+        let (used, unused): (Vec<&Cpu>, Vec<&Cpu>) = self.cpus.iter().partition(|cpu| cpus.contains(&cpu.id));
+        let fastest = used.iter().map(|cpu| cpu.capacity).max().unwrap_or(MAX_CAPACITY);
+        let keep = |kept: &mut Vec<CpuId>| kept.retain(|cpu| cpus.contains(cpu));
+        let mut levels = self.levels.clone();
+        for level in &mut levels {
+            level.groups.iter_mut().for_each(|group| keep(&mut group.cpus));
+            level.groups.retain(|group| !group.cpus.is_empty());
+            level.groups.sort_by_key(|group| group.cpus[0]);
+        }
+        let mut caches = self.caches.clone();
+        caches.iter_mut().for_each(|cache| keep(&mut cache.cpus));
+        caches.retain(|cache| !cache.cpus.is_empty());
+        let mut offline = self.offline.clone();
+        offline.extend(unused.iter().map(|cpu| cpu.id));
+        offline.sort_unstable();
+        let draft = Draft {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            cpus: used.iter().map(|cpu| cpu.id).collect(),
+            capacities: used
+                .iter()
+                .map(|cpu| (cpu.capacity * MAX_CAPACITY / fastest).max(1))
+                .collect(),
+            capacity_source: self.capacity_source,
+            levels,
+            caches,
+            offline,
+            lab: self.lab,
+            hardware: self.hardware.clone(),
+        };
+        draft.build(&self.name)
     }
 
     /// The SMT siblings: the *other* CPUs of the same core, ascending. None when the CPU is unknown.

@@ -118,6 +118,48 @@ fn the_largest_machine() {
     exercise(&machine);
 }
 
+proptest! {
+    /// Whatever CPUs of it are used, it is a machine, and what they share they shared before.
+    #[test]
+    fn a_part_of_a_machine_is_one(used in prop::collection::vec(0..24_u32, 0..24)) {
+        let whole = Machine::from_synthetic("package:2 llc:2 core:3 pu:2").unwrap();
+        let used: Vec<CpuId> = used.into_iter().map(CpuId).collect();
+        let Ok(part) = whole.within(&used) else {
+            prop_assert!(used.is_empty());
+            return Ok(());
+        };
+        prop_assert_eq!(Facts::of(&part).check(), Ok(()));
+        exercise(&part);
+        prop_assert_eq!(part.nr_cpus() + part.offline().len(), whole.nr_cpus());
+        for cpu in part.cpus() {
+            prop_assert!(used.contains(&cpu.id));
+            for &other in part.llc_cpus(cpu.llc) {
+                prop_assert_eq!(whole.cpu(cpu.id).map(|cpu| cpu.llc), whole.cpu(other).map(|cpu| cpu.llc));
+            }
+        }
+    }
+}
+
+#[test]
+fn of_the_slow_cpus_alone_the_fastest_is_as_fast_as_any() {
+    let machine = Machine::load("amp-8").unwrap();
+    let capacities =
+        |machine: &Machine| -> Vec<u32> { machine.cpus().iter().map(|cpu| cpu.capacity).collect() };
+    let whole = capacities(&machine);
+    let slow: Vec<CpuId> = (machine.cpus().iter())
+        .filter(|cpu| cpu.capacity < MAX_CAPACITY)
+        .map(|cpu| cpu.id)
+        .collect();
+    let part = machine.within(&slow).unwrap();
+    assert_eq!(capacities(&part), vec![MAX_CAPACITY; slow.len()]);
+    assert_eq!(capacities(&machine), whole);
+    let error = part.within(&[CpuId(900)]).unwrap_err().to_string();
+    assert!(
+        error.starts_with("amp-8 has no online CPU 900: it has "),
+        "{error}"
+    );
+}
+
 #[test]
 fn the_checker_catches_what_is_broken() {
     let broken = |break_it: fn(&mut Facts), expected: &str| {

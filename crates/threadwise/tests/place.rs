@@ -1125,6 +1125,62 @@ fn constant(instances: usize) -> String {
 }
 
 #[test]
+fn programs_run_on_the_cpus_that_were_given_or_that_this_process_may_use() {
+    let _alone = alone();
+    let last = std::thread::available_parallelism().unwrap().get() - 1;
+    // It ends where it may run on any other.
+    let runs_on_last = format!(
+        r#"while grep -q 'Cpus_allowed_list:[[:space:]]*{last}$' /proc/self/status; do echo speed 3; sleep 0.02; done; exit 3"#
+    );
+    let spec = constant(1)
+        .replace("while :; do echo speed 3; sleep 0.02; done", &runs_on_last)
+        .replace("[\"sleep\"]", "[\"sleep\", \"grep\"]");
+    let workload = Workload::new(&spec);
+    let last = last.to_string();
+    let within = ["measure", "spec.toml", "--kernel", "--within", &last];
+    assert!(workload.run(&within).status.success());
+    assert!(
+        workload
+            .run(&["measure", "spec.toml", "--cpus", &last, "--within", &last])
+            .status
+            .success()
+    );
+    let confined = Command::new("taskset")
+        .args([
+            "-c",
+            &last,
+            THREADWISE,
+            "place",
+            "measure",
+            "spec.toml",
+            "--kernel",
+        ])
+        .current_dir(workload.0.path())
+        .output()
+        .unwrap();
+    assert!(
+        confined.status.success(),
+        "{}",
+        String::from_utf8_lossy(&confined.stderr)
+    );
+    if last != "0" {
+        let error = workload.refused(&["measure", "spec.toml", "--kernel"]);
+        assert!(error.contains("exit status: 3"), "{error}");
+        let error = workload.refused(&["measure", "spec.toml", "--cpus", "0", "--within", &last]);
+        assert!(error.contains("CPU 0"), "{error}");
+    }
+    let error = workload.refused(&["measure", "spec.toml", "--kernel", "--within", "1000"]);
+    assert!(error.contains("host has no online CPU 1000: it has 0"), "{error}");
+    let error = workload.refused(&["measure", "spec.toml", "--kernel", "--within", "x"]);
+    assert!(error.contains("--within"), "{error}");
+    let error = workload.refused(&["profile", "ipfwd:intadd", "--within", "0"]);
+    assert!(
+        error.contains("--within is for programs on this machine"),
+        "{error}"
+    );
+}
+
+#[test]
 fn numbers_of_instances_are_not_mixed_up() {
     let _alone = alone();
     let workload = Workload::new(&constant(1));

@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use nix::sched::CpuSet;
 use threadwise_machine::CpuId;
 
 use crate::run::{RunError, Runner};
 use crate::spec::{Performance, Spec};
 use performance::Reading;
 use process::{Instance, end_strays};
-pub use threads::{Found, Roles, pin_all, pin_to};
+use threads::set_of;
+pub use threads::{Found, Roles, allowed_cpus, pin_all, pin_to};
 
 /// How often the pinning is verified.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -27,6 +29,7 @@ const TIME_TO: Duration = Duration::from_millis(1);
 pub struct Host<'a> {
     spec: &'a Spec,
     roles: Roles,
+    within: CpuSet,
     interrupted: &'a AtomicBool,
     /// Holds a folder for each run, which programs may write into.
     folder: PathBuf,
@@ -34,12 +37,17 @@ pub struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    /// For a workload. `folder` is for the programs' files; setting `interrupted` ends a run. From now on processes whose
+    /// For a workload whose programs run on these CPUs only, wherever the kernel places what is not pinned. `folder` is for the programs' files; setting `interrupted` ends a run. From now on processes whose
     /// parents have ended become this process's children, so that they are seen, and ended with their run.
     ///
     /// # Errors
     /// [`RunError::Program`] when the specification's patterns are none.
-    pub fn new(spec: &'a Spec, folder: PathBuf, interrupted: &'a AtomicBool) -> Result<Self, RunError> {
+    pub fn new(
+        spec: &'a Spec,
+        cpus: &[CpuId],
+        folder: PathBuf,
+        interrupted: &'a AtomicBool,
+    ) -> Result<Self, RunError> {
         create(&folder)?;
         // Whoever is this process's child by now is nobody's stray.
         drop(process::known());
@@ -48,6 +56,7 @@ impl<'a> Host<'a> {
         Ok(Host {
             spec,
             roles: Roles::new(spec)?,
+            within: set_of(cpus)?,
             interrupted,
             folder,
             nr_runs: 0,
@@ -87,7 +96,7 @@ impl<'a> Host<'a> {
             if instance.ended()? {
                 took[instance.nr] = took[instance.nr].or(instance.seconds());
                 if took.contains(&None) {
-                    *instance = instance.again(self.spec, folder)?;
+                    *instance = instance.again(self.spec, &self.within, folder)?;
                 }
             } else if instance.has_all_threads(&self.roles)? {
                 instance.pin(&self.roles)?;
@@ -134,8 +143,9 @@ impl Runner for Host<'_> {
 
 impl Host<'_> {
     fn run_in(&self, folder: &Path, placed: &[Option<Vec<CpuId>>]) -> Result<Vec<f64>, RunError> {
-        let start =
-            |(nr, cpus): (usize, &Option<Vec<CpuId>>)| Instance::start(self.spec, nr, cpus.clone(), folder);
+        let start = |(nr, cpus): (usize, &Option<Vec<CpuId>>)| {
+            Instance::start(self.spec, nr, (cpus.clone(), &self.within), folder)
+        };
         let mut instances = placed
             .iter()
             .enumerate()

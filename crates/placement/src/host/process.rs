@@ -9,13 +9,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use nix::sched::CpuSet;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use regex::Regex;
 use threadwise_machine::CpuId;
 
-use super::threads::{Found, Problem, Roles, children, pid_of, reap, strays};
+use super::threads::{Found, Problem, Roles, children, pid_of, reap, strays, within_cpus};
 use crate::run::RunError;
 use crate::spec::{Performance, Spec};
 
@@ -81,7 +82,7 @@ impl Instance {
     pub fn start(
         spec: &Spec,
         nr: usize,
-        cpus: Option<Vec<CpuId>>,
+        (cpus, within): (Option<Vec<CpuId>>, &CpuSet),
         folder: &Path,
     ) -> Result<Instance, RunError> {
         let fill = |text: &str| {
@@ -109,7 +110,7 @@ impl Instance {
             command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?));
         }
         let begun = Instant::now();
-        let mut child = command.spawn().map_err(|error| {
+        let mut child = within_cpus(within, || command.spawn())?.map_err(|error| {
             RunError::Program(format!(
                 "cannot start {}: {error}; `command` must name a program",
                 words[0]
@@ -136,8 +137,8 @@ impl Instance {
     }
 
     /// The same once more.
-    pub fn again(&self, spec: &Spec, folder: &Path) -> Result<Instance, RunError> {
-        Instance::start(spec, self.nr, self.cpus.clone(), folder)
+    pub fn again(&self, spec: &Spec, within: &CpuSet, folder: &Path) -> Result<Instance, RunError> {
+        Instance::start(spec, self.nr, (self.cpus.clone(), within), folder)
     }
 
     /// Whether the threads of all roles are there.

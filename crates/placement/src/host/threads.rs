@@ -214,6 +214,47 @@ pub fn pin_all(processes: &[(Found, &[CpuId])]) -> Result<(), (usize, String)> {
     Ok(())
 }
 
+/// A set of CPUs as the kernel takes it.
+///
+/// # Errors
+/// [`RunError::Program`] for one that is beyond what such a set holds.
+pub fn set_of(cpus: &[CpuId]) -> Result<CpuSet, RunError> {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        set.set(cpu.index())
+            .map_err(|error| RunError::Program(format!("CPU {cpu} cannot be asked for: {error}")))?;
+    }
+    Ok(set)
+}
+
+/// Does something while this thread may run on these CPUs only: whom it starts may from its first instruction on.
+///
+/// # Errors
+/// [`RunError::Program`] where none of them is online and in the cpuset.
+pub fn within_cpus<T>(cpus: &CpuSet, does: impl FnOnce() -> T) -> Result<T, RunError> {
+    let this = Pid::from_raw(0);
+    let fail = |error| {
+        RunError::Program(format!(
+            "cannot have programs run on these CPUs only: {error}; are they online, and in the cpuset?"
+        ))
+    };
+    let before = sched_getaffinity(this).map_err(fail)?;
+    sched_setaffinity(this, cpus).map_err(fail)?;
+    let done = does();
+    sched_setaffinity(this, &before).map_err(fail)?;
+    Ok(done)
+}
+
+/// The CPUs that this process may run on, ascending.
+pub fn allowed_cpus() -> Vec<CpuId> {
+    let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
+    let is_in = |&cpu: &usize| set.is_set(cpu).unwrap_or(false);
+    (0..CpuSet::count())
+        .filter(is_in)
+        .map(|cpu| CpuId(cpu as u32))
+        .collect()
+}
+
 /// Pins one thread.
 ///
 /// # Errors

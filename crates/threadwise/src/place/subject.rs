@@ -9,8 +9,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use threadwise_lab::run::VERSION;
-use threadwise_machine::{CpuId, Machine};
-use threadwise_placement::host::Host;
+use threadwise_machine::{CpuId, Machine, cpulist};
+use threadwise_placement::host::{Host, allowed_cpus};
 use threadwise_placement::spec::{Precision, Spec};
 use threadwise_placement::{
     Campaign, Change, Computed, Layouts, Runner, Scope, Simulated, Size, Store, StoreError, Tree, fingerprint,
@@ -45,6 +45,10 @@ pub struct SubjectOptions {
     /// `host`, a machine file, a name from the zoo, or a synthetic string [default: host; for ipfwd ultrasparc-t2]
     #[arg(long, short)]
     machine: Option<String>,
+
+    /// On this machine: place threads on these CPUs only, such as 2-7,10 [default: those that this process may run on]
+    #[arg(long, value_name = "CPUS")]
+    within: Option<String>,
 
     /// What runs the programs [default: host; for ipfwd model]
     #[arg(long, value_enum)]
@@ -152,12 +156,34 @@ impl SubjectOptions {
         }
     }
 
+    fn refuse_within(&self) -> Result<()> {
+        if self.within.is_some() {
+            bail!(
+                "--within is for programs on this machine: elsewhere take a --machine that has no other CPUs"
+            );
+        }
+        Ok(())
+    }
+
     /// Whether the programs are to be simulated.
     pub fn is_simulated(&self) -> bool {
         self.on == Some(On::Sim)
     }
 
+    /// This machine as far as it is to be used.
+    fn used_of(&self, machine: &Machine) -> Result<Machine> {
+        let cpus = match &self.within {
+            Some(list) => cpulist::parse(list).context("--within")?,
+            // What another cpuset or affinity leaves it may include CPUs that are offline.
+            None => (allowed_cpus().into_iter())
+                .filter(|&cpu| machine.cpu(cpu).is_some())
+                .collect(),
+        };
+        Ok(machine.within(&cpus)?)
+    }
+
     fn load_ipfwd(&self, variant: &str) -> Result<Subject> {
+        self.refuse_within()?;
         let machine = Machine::load(self.machine.as_deref().unwrap_or("ultrasparc-t2"))?;
         if !(0.0..1.0).contains(&self.noise) {
             bail!(
@@ -221,7 +247,11 @@ impl SubjectOptions {
         if on == On::Host && self.mips.is_some() {
             bail!("this machine has the speed that it has: --mips wants --on lab");
         }
-        let machine = Machine::load(&source)?;
+        let mut machine = Machine::load(&source)?;
+        match on {
+            On::Host => machine = self.used_of(&machine)?,
+            On::Lab | On::Sim | On::Model => self.refuse_within()?,
+        }
         let scope = spec.scope.clone();
         let beyond = self.beyond.as_deref().or(spec.beyond.as_deref());
         let copy = Box::new(spec.clone());
@@ -343,7 +373,8 @@ impl Subject {
             Kind::Sim { variant } => Box::new(Simulated::new(&self.machine, variant, self.seed)?),
             Kind::Host(spec) => {
                 let folder = std::env::temp_dir().join(format!("threadwise-place-{}", std::process::id()));
-                Box::new(Host::new(spec, folder, &INTERRUPTED)?)
+                let cpus: Vec<CpuId> = self.machine.cpus().iter().map(|cpu| cpu.id).collect();
+                Box::new(Host::new(spec, &cpus, folder, &INTERRUPTED)?)
             }
             Kind::Lab { spec, mips } => Box::new(Guest::boot(spec, &self.machine, *mips)?),
         })
@@ -474,7 +505,7 @@ fn changed(known: &str, wanted: &str) -> Option<String> {
         "measure of performance",
         "time of a run",
         "scope",
-        "machine",
+        "machine or --within",
         "--on",
         "--mips",
     ];
