@@ -49,7 +49,7 @@ fuzz: rust setup ## Feed damaged files to each parser for SECONDS of CPU time (6
 		cargo run --release --quiet -p threadwise --example fuzz -- --seconds $(SECONDS) $$target || exit; \
 	done
 
-soak: build ## Stress the scheduler in a guest with everything at once for SECONDS (60)
+soak: build ## Stress the scheduler in guests with everything at once for SECONDS (60), and as long again on other machines and with options
 	THREADWISE_SOAK_SECONDS=$(SECONDS) cargo test --release -p threadwise --test guest -- --include-ignored --nocapture soak::
 
 drift: build ## Compare the simulator with the lab in ROUNDS rounds (20: an hour and a half), row by row

@@ -69,6 +69,8 @@ pub struct Kernel {
     pub config: PathBuf,
     /// Its release, as `uname -r` says.
     pub release: String,
+    /// What its command line has beside what the lab needs (Documentation/admin-guide/kernel-parameters.txt).
+    pub arguments: Vec<String>,
 }
 
 impl Kernel {
@@ -96,7 +98,15 @@ impl Kernel {
             image,
             config,
             release,
+            arguments: Vec::new(),
         })
+    }
+
+    /// Its command line. The emulated clock is told; the last of several values of an argument holds.
+    fn command_line(&self) -> String {
+        let of_lab = format!("{KERNEL_COMMAND_LINE}{}", tsc_argument());
+        let all = std::iter::once(&of_lab).chain(&self.arguments);
+        all.map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -622,7 +632,7 @@ fn qemu_command(
             "-initrd",
             &path("image.cpio"),
         ])
-        .args(["-append", &format!("{KERNEL_COMMAND_LINE}{}", tsc_argument())])
+        .args(["-append", &kernel.command_line()])
         .args(["-serial", &format!("file:{}", path("console.log"))])
         .args(["-device", "virtio-serial-pci"])
         .args(["-chardev", &format!("socket,id=port,path={}", path("port"))])

@@ -58,13 +58,18 @@ pub struct GuestOptions {
     /// A folder with the kernel to boot: vmlinuz, config and release [default: what `make setup` downloaded]
     #[arg(long)]
     kernel: Option<PathBuf>,
+
+    /// Boot the kernel with this argument too, such as isolcpus=3 or preempt=full; may be repeated
+    #[arg(long = "kernel-argument", value_name = "ARGUMENT")]
+    kernel_arguments: Vec<String>,
 }
 
 impl GuestOptions {
     /// Boots it, with more programs than these.
     fn boot<'a>(&'a self, more: impl Iterator<Item = &'a String>, profiled: bool) -> Result<Guest> {
         let machine = Machine::load(&self.machine)?;
-        let kernel = Kernel::in_folder(&self.kernel.clone().map_or_else(default_kernel, Ok)?)?;
+        let mut kernel = Kernel::in_folder(&self.kernel.clone().map_or_else(default_kernel, Ok)?)?;
+        kernel.arguments.clone_from(&self.kernel_arguments);
         let mut image = run::base_image(&kernel)?;
         for name in self.programs.iter().chain(more) {
             run::add_foreign(&mut image, name)?;

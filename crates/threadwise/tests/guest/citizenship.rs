@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What others decide is respected: isolated CPUs, deadline tasks, affinities, and the kernel while it suspends.
 
-use super::{exec, job, run, stdout, until_shown};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use super::{as_fast_as_possible, exec, job, number_after, run, stdout, until_shown};
 
 /// Defines `$hog`, a serial program for as long as a script takes, `ran PID`, its CPU time, and `waited PID`, in milliseconds.
 const HOGS: &str = r#"
@@ -16,26 +19,24 @@ fn numbers(out: &str) -> Vec<u64> {
         .collect()
 }
 
-#[test]
-#[ignore = "long: make test FULL=1"]
-fn nobody_comes_to_an_isolated_cpu_who_does_not_ask_for_it() {
-    // Of CPU 3, in ticks: what all others run there, then what one does that is put there, and how long that waits.
+/// Of CPU 3, which is isolated from 16 hogs: what they run there, in ticks, and then what one does that joins it, how long it runs
+/// and how long it waits.
+fn nobody_comes_to_cpu_3(machine: &str, isolate: &str, join: &str) {
     let script = format!(
         r#"{HOGS}
-        cd /sys/fs/cgroup; echo +cpuset >cgroup.subtree_control; busybox mkdir isolated
+        isolate() {{ {isolate}; }}
+        join() {{ {join}; }}
         for i in $(busybox seq 16); do $hog >/dev/null & P="$P $!"; done
-        busybox sleep 1
-        echo 3 >isolated/cpuset.cpus; echo isolated >isolated/cpuset.cpus.partition
-        [ "$(busybox cat isolated/cpuset.cpus.partition)" = isolated ] || exit 3
-        busybox sleep 1
+        busybox sleep 1; isolate || exit 3; busybox sleep 1
         user() {{ busybox awk '$1 == "cpu3" {{ print $2 + $3 }}' /proc/stat; }}
         before=$(user); busybox sleep 3; echo $(($(user) - before))
-        $hog >/dev/null & A=$!; echo $A >isolated/cgroup.procs; busybox sleep 1
+        $hog >/dev/null & A=$!; join $A >/dev/null; busybox sleep 1
         before=$(user); r=$(ran $A); w=$(waited $A); busybox sleep 3; echo $(($(user) - before)) $(($(ran $A) - r)) $(($(waited $A) - w))
-        busybox kill $A $P; wait; busybox rmdir isolated; echo -cpuset >cgroup.subtree_control
+        busybox kill $A $P; wait; [ ! -d isolated ] || busybox rmdir isolated; echo -cpuset >/sys/fs/cgroup/cgroup.subtree_control
         "#
     );
-    let done = numbers(&stdout(run("scx_threadwise", &script)));
+    let job = as_fast_as_possible(job("scx_threadwise", &script));
+    let done = numbers(&stdout(exec(machine, &job)));
     let [others, with_it, ran_ms, waited_ms] = done[..] else {
         panic!("{done:?}");
     };
@@ -45,6 +46,24 @@ fn nobody_comes_to_an_isolated_cpu_who_does_not_ask_for_it() {
         20 * waited_ms < ran_ms,
         "it waits, although the CPU is its own: {done:?}"
     );
+}
+
+#[test]
+#[ignore = "long: make test FULL=1"]
+fn nobody_comes_to_an_isolated_cpu_who_does_not_ask_for_it() {
+    let isolate = r#"
+        cd /sys/fs/cgroup; echo +cpuset >cgroup.subtree_control; busybox mkdir isolated
+        echo 3 >isolated/cpuset.cpus; echo isolated >isolated/cpuset.cpus.partition
+        [ "$(busybox cat isolated/cpuset.cpus.partition)" = isolated ]"#;
+    nobody_comes_to_cpu_3("smp-8", isolate, "echo $1 >isolated/cgroup.procs");
+}
+
+#[test]
+#[ignore = "long: make test FULL=1"]
+fn nobody_comes_to_a_cpu_that_was_isolated_at_boot() {
+    let machine = "smp-8 --kernel-argument isolcpus=3";
+    let isolate = r#"[ "$(busybox cat /sys/devices/system/cpu/isolated)" = 3 ]"#;
+    nobody_comes_to_cpu_3(machine, isolate, "busybox taskset -p 8 $1");
 }
 
 /// The share of a CPU that a serial program gets beside 48 others on eight CPUs, after `ask PID`, in thousandths.
@@ -112,7 +131,66 @@ fn who_waits_goes_where_it_is_bound_to_meanwhile() {
     }
 }
 
+/// A folder with the kernel packed: what QEMU unpacks of one it writes over the memory of a machine that wakes up.
+fn packed_kernel() -> String {
+    let all = threadwise_lab::cache_folder().unwrap().join("kernel");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packed-kernel");
+    std::fs::create_dir_all(&folder).unwrap();
+    for name in ["vmlinuz", "config", "release"] {
+        std::fs::remove_file(folder.join(name)).ok();
+        symlink(all.join(name), folder.join(name)).unwrap();
+    }
+    folder.display().to_string()
+}
+
+/// Suspended to RAM, the machine has all CPUs but the first offline; the alarm of its clock wakes it.
 #[test]
+fn work_goes_on_after_the_machine_slept() {
+    let script = format!(
+        r#"{HOGS}
+        all() {{ busybox awk '{{ print ($14 + $15) * 10 }}' /proc/$1/stat; }}
+        busybox dmesg -c >/dev/null
+        attach; before=$(seq)
+        threadwise bench synthetic --phase-units 500 --threads 8 --ratio 1:1 --duration 200 >/dev/null & A=$!
+        busybox taskset 20 $hog >/dev/null & B=$!
+        busybox sleep 1
+        echo deep >/sys/power/mem_sleep; cd /sys/class/rtc/rtc0
+        for i in 1 2; do
+            echo 0 >wakealarm; echo +3 >wakealarm; echo mem >/sys/power/state || echo "did not sleep"
+            a=$(all $A); b=$(ran $B); busybox sleep 2; echo "ran $(($(all $A) - a)) bound $(($(ran $B) - b))"
+        done
+        is_state enabled && [ "$(seq)" = "$before" ] || echo "not attached any more"
+        busybox kill $A $B; busybox kill -INT $S; wait $S; echo "scheduler ended with $?"
+        echo "slept $(busybox cat /sys/power/suspend_stats/success) offline $(busybox dmesg | busybox grep -c 'is now offline')"
+        busybox dmesg | busybox grep -E 'WARNING|BUG|Oops|stall|hung|lockup|sched_ext.*(error|exit)'; busybox cat /tmp/log
+        "#
+    );
+    let machine = format!("smp-8 --kernel {}", packed_kernel());
+    let out = stdout(exec(&machine, &as_fast_as_possible(job("", &script))));
+    assert!(out.contains("scheduler ended with 0"), "{out}");
+    assert_eq!(number_after("slept ", &out), 2, "{out}");
+    assert_eq!(number_after("offline ", &out), 2 * 7, "{out}");
+    let runs = out.lines().filter(|line| line.starts_with("ran "));
+    let ran: Vec<[u64; 2]> = runs
+        .map(|line| [number_after("ran ", line), number_after("bound ", line)])
+        .collect();
+    assert!(ran.len() == 2 && ran.iter().flatten().all(|&ms| ms > 0), "{out}");
+    for wrong in [
+        "did not sleep",
+        "not attached",
+        "WARNING",
+        "BUG",
+        "Oops",
+        "stall",
+        "hung",
+        "lockup",
+    ] {
+        assert!(!out.contains(wrong), "{wrong}: {out}");
+    }
+}
+
+#[test]
+#[ignore = "long: make test FULL=1"]
 fn the_scheduler_is_there_again_after_the_kernel_prepared_to_suspend() {
     // Whoever opens the device has the kernel tell everybody of the hibernation to come (snapshot_open(), kernel/power/user.c); then
     // sched_ext passes its scheduler by (scx_pm_handler(), kernel/sched/ext.c), until it is closed. The programs are frozen meanwhile.
