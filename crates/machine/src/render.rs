@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The machine for people: a tree, a table of its levels and a table of its CPUs, in plain text; and a picture.
+//! The machine for people: a tree and a line of plain text, and a picture.
 
 mod svg;
-mod table;
 mod tree;
 
 pub use svg::{Picture, Tenant};
@@ -26,16 +25,6 @@ impl Machine {
     /// have none.
     pub fn render_tenants(&self, tenants: &[Option<Tenant>]) -> Picture {
         svg::render(self, Some(tenants))
-    }
-
-    /// A table with a row for each level: how many there are, and how many CPUs each has.
-    pub fn render_levels(&self) -> String {
-        table::levels(self)
-    }
-
-    /// A table with a row for each CPU: capacity, SMT index, and its group in each level.
-    pub fn render_cpus(&self) -> String {
-        table::cpus(self)
     }
 
     /// One line: how many CPUs, cores, LLCs and packages there are, and what is special.
