@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use threadwise_workload::synthetic::now_ns;
+
 use crate::protocol::{Output, PORT_NAME, Request, Response, START_PLACEHOLDER};
 
 const STATE: &str = "/sys/kernel/sched_ext/state";
@@ -256,7 +258,7 @@ pub fn run_streams(
 
 /// Each of the commands a stream of its own, with the common start filled in.
 fn side_by_side(commands: &[Vec<String>], start_delay_ns: u64) -> Vec<Vec<Vec<String>>> {
-    let start = (monotonic_ns() + start_delay_ns).to_string();
+    let start = (now_ns() + start_delay_ns).to_string();
     let filled_in = |word: &String| word.replace(START_PLACEHOLDER, &start);
     commands
         .iter()
@@ -426,16 +428,6 @@ fn read_trimmed(path: &str) -> String {
     fs::read_to_string(path)
         .map(|text| text.trim().to_string())
         .unwrap_or_default()
-}
-
-fn monotonic_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: writes through a valid pointer.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn power_off() -> ! {
