@@ -46,11 +46,6 @@ impl Computed {
         })
     }
 
-    /// How many threads the program has.
-    pub fn nr_roles(&self) -> usize {
-        self.program.stages.len()
-    }
-
     /// What noise makes of a run: 1 and something approximately normal, the sum of twelve uniform numbers, less six.
     fn factor(&mut self) -> f64 {
         let uniform = |random: &mut Pcg64| (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;

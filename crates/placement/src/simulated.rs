@@ -101,11 +101,6 @@ impl Simulated {
         })
     }
 
-    /// How many threads the program has.
-    pub fn nr_roles(&self) -> usize {
-        self.stages.len()
-    }
-
     /// An instance whose threads are bound to these CPUs, by index, or to none and then taken to be on different cores.
     fn pipeline(&self, cpus: Option<&[usize]>) -> Pipeline {
         let core = |thread: usize| cpus.map(|cpus| self.machine.cpus()[cpus[thread]].core);
