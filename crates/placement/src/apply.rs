@@ -4,8 +4,7 @@
 use threadwise_machine::{CpuId, cpulist};
 
 /// A tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Tool {
     /// util-linux: one command for each thread, by its id
     Taskset,

@@ -11,9 +11,8 @@ use crate::{Error, Leaf, Scope, Tree};
 
 /// What counts as beside a thread. The paper counts collisions among threads of one instance that share a core twice:
 /// in the base time, which was measured with them, and in the slowdown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Reading {
     /// All threads in the scope, as printed.
     Literal,
