@@ -166,7 +166,7 @@ impl<'a> Program<'a> {
         let mut reader = self.reader(thread);
         self.team.arrive();
         while let Some(units) = self.team.next_phase(&mut generation) {
-            own.work_parallel_reading(units, self.stop, reader.as_mut());
+            own.work_parallel(units, self.stop, reader.as_mut());
             self.team.arrive();
         }
     }
@@ -235,7 +235,7 @@ impl<'a> Program<'a> {
         }
         probe::threadwise_phase_begin(probe::PARALLEL, units);
         self.team.fork(units);
-        self.units[0].work_parallel_reading(units, self.stop, reader);
+        self.units[0].work_parallel(units, self.stop, reader);
         self.team.join();
     }
 
@@ -244,7 +244,7 @@ impl<'a> Program<'a> {
             return;
         }
         probe::threadwise_phase_begin(probe::SERIAL, units);
-        self.units[0].work_serial_reading(units, self.stop, reader);
+        self.units[0].work_serial(units, self.stop, reader);
     }
 }
 

@@ -42,26 +42,16 @@ pub struct Units {
 }
 
 impl Units {
-    /// Performs up to `units` of a parallel phase, and stops early when `stop` is set.
-    pub fn work_parallel(&self, units: u64, stop: &Stop) {
-        work(units, &self.parallel, stop);
-    }
-
-    /// The same, reading meanwhile.
-    pub(super) fn work_parallel_reading(&self, units: u64, stop: &Stop, reader: Option<&mut Reader>) {
+    /// Performs up to `units` of a parallel phase, reading meanwhile if there is what reads, and stops early when `stop` is set.
+    pub(super) fn work_parallel(&self, units: u64, stop: &Stop, reader: Option<&mut Reader>) {
         match reader {
             Some(reader) => work_reading(units, &self.parallel, stop, reader),
             None => work(units, &self.parallel, stop),
         }
     }
 
-    /// Performs up to `units` of a serial phase, and stops early when `stop` is set.
-    pub fn work_serial(&self, units: u64, stop: &Stop) {
-        work(units, &self.serial, stop);
-    }
-
-    /// The same, reading meanwhile.
-    pub(super) fn work_serial_reading(&self, units: u64, stop: &Stop, reader: Option<&mut Reader>) {
+    /// Performs up to `units` of a serial phase, reading meanwhile if there is what reads, and stops early when `stop` is set.
+    pub(super) fn work_serial(&self, units: u64, stop: &Stop, reader: Option<&mut Reader>) {
         match reader {
             Some(reader) => work_reading(units, &self.serial, stop, reader),
             None => work(units, &self.serial, stop),
@@ -150,9 +140,9 @@ mod tests {
     #[test]
     fn finished_units_are_counted_by_phase() {
         let (units, stop) = (Units::default(), Stop::default());
-        units.work_parallel(5, &stop);
-        units.work_serial(3, &stop);
-        units.work_parallel(2, &stop);
+        units.work_parallel(5, &stop, None);
+        units.work_serial(3, &stop, None);
+        units.work_parallel(2, &stop, None);
         assert_eq!((units.parallel(), units.serial()), (7, 3));
     }
 
@@ -160,7 +150,7 @@ mod tests {
     fn a_stopped_thread_does_nothing_more() {
         let (units, stop) = (Units::default(), Stop::default());
         stop.set();
-        units.work_parallel(u64::MAX, &stop);
+        units.work_parallel(u64::MAX, &stop, None);
         assert_eq!(units.parallel(), 0);
     }
 
