@@ -82,25 +82,6 @@ impl How {
             Self::Miskeys => "broken-keys",
         }
     }
-
-    /// What the checker that notices says.
-    pub fn noticed_as(self) -> &'static str {
-        match self {
-            Self::Forgets => "holds it and does not know of it",
-            Self::LastInFirstOut => "has waited since",
-            Self::Crowds => "has been idle since",
-            Self::IgnoresAffinity => "where it may not run",
-            Self::Insists => "were sent back",
-            Self::VtimeBack => "the vtime of task",
-            Self::ClockBack => "the clock goes back",
-            Self::RunsTwice => "and says On(",
-            Self::QueuesTwice => "and says Queue(",
-            Self::Conjures => "work is not conserved",
-            Self::Miscounts => "ready threads, counted as",
-            Self::QueuesUnseen => "nobody looks after those in the queue",
-            Self::Miskeys => "under a key of its own",
-        }
-    }
 }
 
 /// A scheduler that goes wrong.

@@ -79,7 +79,7 @@ mod tests {
             rooms: 20,
             ..Spec::default()
         };
-        let report = Report::of(&spec, spec.heard(), Duration::from_secs(8));
+        let report = Report::of(&spec, 760_000, Duration::from_secs(8));
         let expected = "\
 chat: 20 rooms of 20 users, 1600 threads; 40000 messages sent and 760000 received in 8.000 s
   messages a second: 100000.0
