@@ -94,7 +94,7 @@ pub struct RunOptions {
 
     /// Model the machine without this
     #[arg(long, value_enum, value_delimiter = ',')]
-    without: Vec<Shared>,
+    without: Vec<Mechanism>,
 
     /// Last-level caches of so many KiB each, instead of what the machine's file says
     #[arg(long, value_name = "KIB", value_parser = RangedI64ValueParser::<u64>::new().range(1..=1 << 30), allow_negative_numbers = true)]
@@ -129,8 +129,8 @@ impl RunOptions {
     /// What to add to the machine's name, so that nobody takes the one for the other.
     fn changes(&self) -> String {
         let mut changes = String::new();
-        for shared in &self.without {
-            changes += &format!(" without {}", format!("{shared:?}").to_lowercase());
+        for mechanism in &self.without {
+            changes += &format!(" without {}", format!("{mechanism:?}").to_lowercase());
         }
         if let Some(kib) = self.llc_kib {
             changes += &format!(" with caches of {kib} KiB");
@@ -139,42 +139,6 @@ impl RunOptions {
             changes += &format!(" where a migration takes {us} us");
         }
         changes
-    }
-}
-
-/// What the hardware shares and the simulator can do without.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Shared {
-    /// Pipelines and cores that hardware threads share
-    Pipelines,
-    /// Last-level caches that tasks share
-    Caches,
-    /// The time for which a task that comes to another last-level cache fills it again
-    Refill,
-    /// The time for which what misses a last-level cache, or fills it again, waits for memory
-    Latency,
-    /// The bandwidth of memory
-    Bandwidth,
-    /// Cores that are faster while others of their package are idle
-    Acceleration,
-    /// The counting of energy
-    Power,
-    /// Cores that are slower than others; schedulers go on believing that they are
-    Speeds,
-}
-
-impl From<Shared> for Mechanism {
-    fn from(shared: Shared) -> Self {
-        match shared {
-            Shared::Pipelines => Self::Pipelines,
-            Shared::Caches => Self::Caches,
-            Shared::Refill => Self::Refill,
-            Shared::Latency => Self::Latency,
-            Shared::Bandwidth => Self::Bandwidth,
-            Shared::Acceleration => Self::Acceleration,
-            Shared::Power => Self::Power,
-            Shared::Speeds => Self::Speeds,
-        }
     }
 }
 
@@ -257,8 +221,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
                 bail!("--migration-us is not for clairvoyant, which pays nothing");
             }
             let change = |world: &mut World| {
-                for &shared in &options.without {
-                    world.switch_off(shared.into());
+                for &mechanism in &options.without {
+                    world.switch_off(mechanism);
                 }
                 if let Some(kib) = options.llc_kib {
                     world.resize_caches(kib << 10);
@@ -367,7 +331,7 @@ fn simulate(task: Task, options: &RunOptions, change: &(dyn Fn(&mut World) + Syn
         experiment: experiment.clone(),
         machine: modelled,
         nr_cpus: machine.nr_cpus(),
-        asymmetry: match options.without.contains(&Shared::Speeds) {
+        asymmetry: match options.without.contains(&Mechanism::Speeds) {
             true => 1.0,
             false => asymmetry(&machine),
         },

@@ -43,24 +43,40 @@ pub(crate) fn rate_of(capacity: u32) -> Rate {
     u64::from(capacity) * (RATE_ONE / u64::from(threadwise_policy::CAPACITY_ONE))
 }
 
-/// Something that the hardware shares, as far as the machine's file tells of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the hardware shares, as far as the machine's file tells of it, and a simulation can do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mechanism {
-    /// Hardware threads share pipelines and cores. Without: each has one for itself.
+    /// Pipelines and cores that hardware threads share
+    ///
+    /// Without: each has one for itself.
     Pipelines,
-    /// Tasks share last-level caches. Without: each has one for itself.
+    /// Last-level caches that tasks share
+    ///
+    /// Without: each has one for itself.
     Caches,
-    /// A task that comes to another last-level cache has to fill it again. Without: it finds there what it had.
+    /// The time for which a task that comes to another last-level cache fills it again
+    ///
+    /// Without: it finds there what it had.
     Refill,
-    /// What misses a last-level cache, or fills it again, waits for memory. Without: it is there at once.
+    /// The time for which what misses a last-level cache, or fills it again, waits for memory
+    ///
+    /// Without: it is there at once.
     Latency,
-    /// Tasks share the memory's bandwidth. Without: it is endless.
+    /// The bandwidth of memory
+    ///
+    /// Without: it is endless.
     Bandwidth,
-    /// Cores are slower the more of a package's are busy. Without: they are as fast as one alone.
+    /// Cores that are faster while others of their package are idle
+    ///
+    /// Without: they are as fast as one alone.
     Acceleration,
-    /// Packages consume power. Without: it is not counted.
+    /// The counting of energy
+    ///
+    /// Without: what packages consume is not counted.
     Power,
-    /// Cores differ in speed. Without: each is as fast as the fastest, whatever schedulers have been told.
+    /// Cores that are slower than others; schedulers go on believing that they are
+    ///
+    /// Without: each is as fast as the fastest, whatever schedulers have been told.
     Speeds,
 }
 
