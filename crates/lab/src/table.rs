@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Row, Table, presets};
 use threadwise_metrics::{RatioSummary, Summary};
 
 use crate::evaluate::{Evaluation, RunResult, SchedulerResult};
@@ -59,7 +59,8 @@ pub fn render(evaluation: &Evaluation) -> String {
     }
     for run in &evaluation.runs {
         line(format_args!("\n{}", heading(run)));
-        line(format_args!("{}", table(run)));
+        let rows = run.schedulers.iter().map(|scheduler| row(run, scheduler));
+        line(format_args!("{}", table(header(run), rows)));
     }
     if !evaluation.findings.is_empty() {
         line(format_args!("\nWhat its file says it must show"));
@@ -228,13 +229,12 @@ pub fn heading(run: &RunResult) -> String {
     }
 }
 
-fn table(run: &RunResult) -> Table {
+/// A table whose columns after the first are numbers.
+pub fn table<R: Into<Row>>(header: impl Into<Row>, rows: impl IntoIterator<Item = R>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header(header(run));
-    for scheduler in &run.schedulers {
-        table.add_row(row(run, scheduler));
-    }
+    table.set_header(header);
+    table.add_rows(rows);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }

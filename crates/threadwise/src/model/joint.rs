@@ -3,11 +3,12 @@
 
 use anyhow::{Result, bail};
 use serde::Serialize;
+use threadwise_lab::table::table;
 use threadwise_model::fluid::{self, Length, Outcome, Policy, Program};
 use threadwise_workload::synthetic::Distribution;
 
 use super::options::Cores;
-use super::{POLICIES, lines, name, percent};
+use super::{POLICIES, name, percent};
 use crate::Format;
 
 /// Compute what programs get done together, and how evenly, under policies that share perfectly.
@@ -119,7 +120,7 @@ pub fn run(options: &Options) -> Result<()> {
         cells.extend(outcome.speedups().iter().map(|speedup| format!("{speedup:.3}")));
         cells
     });
-    println!("{}", lines(&header, rows));
+    println!("{}", table(header, rows));
     println!(
         "± is two standard errors. Gain: over phases-unknown. Idle: the share of core time. Speedup: over having the \
          machine to itself. No scheduler exceeds {most:.3} slow cores' worth: all cores with threads for them, or all programs as fast as alone."

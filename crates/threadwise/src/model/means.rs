@@ -3,10 +3,11 @@
 
 use anyhow::Result;
 use serde::Serialize;
+use threadwise_lab::table::table;
 use threadwise_model::fluid::{self, Average, Length, Policy};
 
 use super::options::Cores;
-use super::{POLICIES, lines, name, percent};
+use super::{POLICIES, name, percent};
 use crate::Format;
 
 /// Compute what each policy gains on the mean over all mixes of so many of the paper's nine programs.
@@ -101,7 +102,7 @@ pub fn run(options: &Options) -> Result<()> {
         format!("{:.3}", most.total),
         gain(most.gain),
     ];
-    println!("{}", lines(&header, cells.chain([most])));
+    println!("{}", table(header, cells.chain([most])));
     println!(
         "Gain: over {}, mix by mix. Idle: the share of core time. At most: all cores with threads for them, or all programs as fast as alone.",
         name(options.baseline)

@@ -12,7 +12,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use comfy_table::{CellAlignment, Table as Lines, presets};
 use threadwise_model::fluid::Policy;
 
 /// What schedulers reach in theory.
@@ -51,20 +50,6 @@ const POLICIES: [Policy; 6] = [
 fn name(policy: Policy) -> String {
     let value = policy.to_possible_value();
     value.map_or_else(String::new, |value| value.get_name().to_owned())
-}
-
-/// Lines with a header; numbers, in all columns but the first, are aligned to the right.
-pub fn lines<H: ToString>(header: &[H], rows: impl IntoIterator<Item = Vec<String>>) -> Lines {
-    let mut table = Lines::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header(header.iter().map(ToString::to_string));
-    for row in rows {
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
 }
 
 /// A share in per cent with one digit, without a negative zero.

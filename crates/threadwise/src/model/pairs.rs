@@ -2,13 +2,14 @@
 //! `threadwise model pairs`.
 
 use anyhow::Result;
-use comfy_table::Table as Lines;
+use comfy_table::Table;
 use serde::Serialize;
+use threadwise_lab::table::table;
 use threadwise_model::fluid::{self, Outcome, PAPER_RATIOS, Policy};
 
 use super::means::length;
 use super::options::Cores;
-use super::{lines, name, percent};
+use super::{name, percent};
 use crate::Format;
 
 /// Compute one policy over another for each pair of the paper's nine programs (thread-essence, Table 7).
@@ -115,7 +116,7 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// One value a pair, each pair once; they come in the order of [`fluid::mixes`].
-fn triangle(pairs: &[Pair], value: impl Fn(&Pair) -> String) -> Lines {
+fn triangle(pairs: &[Pair], value: impl Fn(&Pair) -> String) -> Table {
     let of = |row: &str, column: &str| {
         let is_meant = |pair: &&Pair| pair.programs == [column, row];
         pairs.iter().find(is_meant).map_or_else(String::new, &value)
@@ -123,7 +124,7 @@ fn triangle(pairs: &[Pair], value: impl Fn(&Pair) -> String) -> Lines {
     let header: Vec<&str> = [""].into_iter().chain(PAPER_RATIOS).collect();
     let rows = PAPER_RATIOS.iter().map(|row| {
         let cells = PAPER_RATIOS.iter().map(|column| of(row, column));
-        std::iter::once((*row).to_owned()).chain(cells).collect()
+        std::iter::once((*row).to_owned()).chain(cells)
     });
-    lines(&header, rows)
+    table(header, rows)
 }

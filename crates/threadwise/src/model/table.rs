@@ -5,7 +5,6 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 use threadwise_model::tables::{Machine, Rational, Table};
 
-use super::lines;
 use super::options::rational;
 use crate::Format;
 
@@ -96,8 +95,8 @@ pub fn run(options: &Options) -> Result<()> {
             .cells
             .iter()
             .map(|cell| format!("{} = {:.4}", cell.value, cell.decimal()));
-        std::iter::once(row.case.to_owned()).chain(values).collect()
+        std::iter::once(row.case.to_owned()).chain(values)
     });
-    println!("{}", lines(&header, rows));
+    println!("{}", threadwise_lab::table::table(header, rows));
     Ok(())
 }

@@ -4,10 +4,11 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 use rand_pcg::Pcg64;
 use serde_json::{Map, json};
 use threadwise_lab::run::VERSION;
+use threadwise_lab::table::table;
 use threadwise_placement::{
     Assignments, Evaluation, Experiment, Layouts, Leaf, Predictor, Reading, Sampler, deal,
     evaluate as evaluate_sample, manifest,
@@ -116,7 +117,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
                 runner.label(),
                 sample.len()
             );
-            println!("{}", table(&rows));
+            println!("{}", losses(&rows));
         }
         Format::Json => println!(
             "{}",
@@ -147,10 +148,8 @@ fn sample(subject: &Subject, nr: u32) -> Result<[Vec<Vec<Leaf>>; 2]> {
     Ok([sample, balanced.collect::<Result<_, _>>()?])
 }
 
-fn table(rows: &[(&str, Evaluation)]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header([
+fn losses(rows: &[(&str, Evaluation)]) -> Table {
+    let header = [
         "reading",
         "chosen",
         "best of 5",
@@ -160,10 +159,10 @@ fn table(rows: &[(&str, Evaluation)]) -> Table {
         "balanced, worst",
         "prediction off by",
         "rank correlation",
-    ]);
+    ];
     let percent = |loss: f64| format!("{:.1} %", 100.0 * loss);
-    for (name, it) in rows {
-        table.add_row([
+    let rows = rows.iter().map(|(name, it)| {
+        [
             name.to_string(),
             percent(it.top1),
             percent(it.top5),
@@ -174,10 +173,7 @@ fn table(rows: &[(&str, Evaluation)]) -> Table {
             percent(it.prediction_error),
             it.rank_correlation
                 .map_or_else(|| "none".to_string(), |tau| format!("{tau:.3}")),
-        ]);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+        ]
+    });
+    table(header, rows)
 }

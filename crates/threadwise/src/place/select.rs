@@ -4,10 +4,11 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 use rand_pcg::Pcg64;
 use serde_json::{Value, json};
 use threadwise_lab::run::VERSION;
+use threadwise_lab::table::table;
 use threadwise_metrics::{RatioSummary, independent_ratio, paired_ratio};
 use threadwise_placement::{Experiment, Layouts, Leaf, Predicted, Sampler, Store, deal};
 
@@ -230,7 +231,7 @@ fn print_choice(subject: &Subject, choice: &Choice) {
             " --pid PID".repeat(subject.size.instances)
         );
     }
-    println!("{}", table(choice));
+    println!("{}", against_baselines(choice));
     println!(
         "naive: each class of equal assignments equally likely; balanced: threads dealt out evenly at random"
     );
@@ -247,15 +248,8 @@ fn print_choice(subject: &Subject, choice: &Choice) {
     }
 }
 
-fn table(choice: &Choice) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED).set_header([
-        "against",
-        "performance",
-        "chosen over it",
-        "runs",
-    ]);
-    for it in &choice.baselines {
+fn against_baselines(choice: &Choice) -> Table {
+    let rows = choice.baselines.iter().map(|it| {
         let gain = it.gain.map_or_else(
             || {
                 format!(
@@ -273,17 +267,14 @@ fn table(choice: &Choice) -> Table {
                 )
             },
         );
-        table.add_row([
+        [
             it.name.to_string(),
             with_interval(&it.performance),
             gain,
             it.performance.len().to_string(),
-        ]);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+        ]
+    });
+    table(["against", "performance", "chosen over it", "runs"], rows)
 }
 
 fn choice_json(subject: &Subject, choice: &Choice) -> Value {

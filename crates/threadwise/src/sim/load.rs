@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
-use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
 use threadwise_lab::experiment::Scheduler;
 use threadwise_machine::Machine;
@@ -140,20 +139,6 @@ impl Spread {
 /// The latencies of a thread.
 pub fn latencies_of(all: &BTreeMap<(usize, usize), Vec<Ns>>, thread: (usize, usize)) -> &[Ns] {
     all.get(&thread).map_or(&[], Vec::as_slice)
-}
-
-/// A table whose columns after the first are numbers.
-pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header(header);
-    for row in rows {
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
 }
 
 /// Refuses a simulation of nothing.

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
+use threadwise_lab::table::table;
 use threadwise_machine::Machine;
 use threadwise_simulator::Ns;
 use threadwise_simulator::programs::Replay;
@@ -159,11 +160,11 @@ fn print_text(options: &Options, machine: &Machine, trace: &Trace, recorded: &[S
         machine.name()
     );
     println!("\n[recorded]");
-    println!("{}", load::table(&HEADER, rows(trace, recorded.iter().collect())));
+    println!("{}", table(HEADER, rows(trace, recorded.iter())));
     for (scheduler, tasks) in results {
         println!("\n[simulated] {scheduler}");
-        let spreads = tasks.iter().map(|task| &task.latency).collect();
-        println!("{}", load::table(&HEADER, rows(trace, spreads)));
+        let spreads = tasks.iter().map(|task| &task.latency);
+        println!("{}", table(HEADER, rows(trace, spreads)));
         let nr_open = tasks.iter().filter(|task| task.ended.is_none()).count();
         match tasks.iter().filter_map(|task| task.ended).max() {
             Some(end) if nr_open == 0 => println!("all ended after {:.3} ms", end as f64 / 1e6),
@@ -182,7 +183,7 @@ const HEADER: [&str; 7] = [
     "max",
 ];
 
-fn rows(trace: &Trace, spreads: Vec<&Spread>) -> Vec<Vec<String>> {
+fn rows<'a>(trace: &Trace, spreads: impl Iterator<Item = &'a Spread>) -> impl Iterator<Item = Vec<String>> {
     let row = |(task, spread): (&RecordedTask, &Spread)| {
         let mut row = vec![
             format!("{}:{}", task.comm, task.tid),
@@ -192,5 +193,5 @@ fn rows(trace: &Trace, spreads: Vec<&Spread>) -> Vec<Vec<String>> {
         row.extend(spread.cells());
         row
     };
-    trace.tasks.iter().zip(spreads).map(row).collect()
+    trace.tasks.iter().zip(spreads).map(row)
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use threadwise_lab::table::table;
 use threadwise_machine::Machine;
 use threadwise_simulator::Ns;
 use threadwise_simulator::programs::{Assumptions, Play, Record, Scripted, play};
@@ -75,8 +76,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             println!("[simulated] {title} on machine {}, {seconds} s", machine.name());
             for (scheduler, threads) in &results {
                 println!("\n{scheduler}");
-                let rows = threads.iter().map(Thread::row).collect();
-                println!("{}", load::table(&HEADER, rows));
+                println!("{}", table(HEADER, threads.iter().map(Thread::row)));
             }
             println!(
                 "\nLatency: from a wake-up to when the thread ran. Slack: how long before its timer's expiry a thread was ready for it."

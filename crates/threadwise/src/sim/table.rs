@@ -7,7 +7,7 @@ use threadwise_model::tables::{Joint, Others, Phase, Rational, Scheduler, Table}
 use threadwise_simulator::placements::{Cores, Simulated};
 
 use crate::Format;
-use crate::model::{lines, table};
+use crate::model::table;
 
 /// Some hundred thousand placements; with nine cores it would be millions.
 const MOST_CORES: u32 = 8;
@@ -66,9 +66,9 @@ pub fn run(options: &table::Options) -> Result<()> {
     let header: Vec<_> = std::iter::once("case").chain(columns).collect();
     let shown = rows.iter().map(|row| {
         let values = row.cells.iter().map(|cell| format!("{:.4}", cell.value));
-        std::iter::once(row.case.to_owned()).chain(values).collect()
+        std::iter::once(row.case.to_owned()).chain(values)
     });
-    println!("{}", lines(&header, shown));
+    println!("{}", threadwise_lab::table::table(header, shown));
     println!("At most {difference:.1e} from what threadwise model table computes.");
     Ok(())
 }
