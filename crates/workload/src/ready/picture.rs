@@ -9,7 +9,7 @@ const MAX_ROWS: usize = 16;
 
 /// Draws the mean number of ready threads in each of 96 equal times. A cell is full, half full or empty.
 pub(super) fn draw(series: &Series) -> String {
-    let means = means(series);
+    let means = series.means(COLUMNS);
     let most = series.share_of_time.len().saturating_sub(1).max(1);
     let per_row = most.div_ceil(MAX_ROWS);
     let rows = most.div_ceil(per_row);
@@ -36,26 +36,6 @@ fn cell(height: f64, row: usize) -> char {
         above if above >= 0.25 => '▄',
         _ => ' ',
     }
-}
-
-/// The mean number of ready threads in each column's time.
-fn means(series: &Series) -> Vec<f64> {
-    let end_ns = (series.duration_s * 1e9).max(1.0);
-    let column_ns = end_ns / COLUMNS as f64;
-    let mut sums = vec![0.0; COLUMNS];
-    for (point, length_ns) in series.lengths() {
-        let (from, to) = (point.at_ns as f64, (point.at_ns + length_ns) as f64);
-        let first = (from / column_ns) as usize;
-        for (column, sum) in sums.iter_mut().enumerate().skip(first) {
-            let start = column as f64 * column_ns;
-            if start >= to {
-                break;
-            }
-            let overlap = to.min(start + column_ns) - from.max(start);
-            *sum += overlap.max(0.0) * f64::from(point.ready);
-        }
-    }
-    sums.iter().map(|sum| sum / column_ns).collect()
 }
 
 #[cfg(test)]

@@ -79,9 +79,24 @@ impl Series {
         self.share_of_time.iter().skip(serial_threshold + 1).sum()
     }
 
-    /// How long each look stands for, in ns.
-    pub(super) fn lengths(&self) -> impl Iterator<Item = (Point, u64)> {
-        lengths(&self.points, (self.duration_s * 1e9) as u64)
+    /// The mean number of ready threads in each of so many equal pieces of the time.
+    pub fn means(&self, pieces: usize) -> Vec<f64> {
+        let end_ns = (self.duration_s * 1e9).max(1.0);
+        let piece_ns = end_ns / pieces as f64;
+        let mut sums = vec![0.0; pieces];
+        for (point, length_ns) in lengths(&self.points, end_ns as u64) {
+            let (from, to) = (point.at_ns as f64, (point.at_ns + length_ns) as f64);
+            let first = (from / piece_ns) as usize;
+            for (piece, sum) in sums.iter_mut().enumerate().skip(first) {
+                let start = piece as f64 * piece_ns;
+                if start >= to {
+                    break;
+                }
+                let overlap = to.min(start + piece_ns) - from.max(start);
+                *sum += overlap.max(0.0) * f64::from(point.ready);
+            }
+        }
+        sums.iter().map(|sum| sum / piece_ns).collect()
     }
 
     /// As comma-separated values: a line `at_ns,ready` for each look, under a heading.
@@ -150,6 +165,22 @@ pub(super) mod tests {
         }
         assert!((series.mean_ready - 2.1).abs() < 1e-12);
         assert!((series.parallel_share(1) - 0.4).abs() < 1e-12 && series.parallel_share(4) == 0.0);
+    }
+
+    #[test]
+    fn a_mean_is_over_time() {
+        let means = series(&[(0, 1), (55, 3)]).means(10);
+        let expected = [1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 3.0, 3.0, 3.0, 3.0];
+        assert!(
+            means.len() == 10
+                && means
+                    .iter()
+                    .zip(expected)
+                    .all(|(mean, is)| (mean - is).abs() < 1e-9),
+            "{means:?}"
+        );
+        // One look for all.
+        assert_eq!(series(&[(0, 2)]).means(4), [2.0; 4]);
     }
 
     #[test]
