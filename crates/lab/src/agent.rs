@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use threadwise_workload::stat_fields;
 use threadwise_workload::synthetic::now_ns;
 
 use crate::protocol::{Output, PORT_NAME, Request, Response, START_PLACEHOLDER};
@@ -318,18 +319,18 @@ fn processes() -> io::Result<impl Iterator<Item = Process>> {
     let entries = fs::read_dir("/proc")?;
     Ok(entries.flatten().filter_map(|entry| {
         let id = entry.file_name().to_str()?.parse().ok()?;
-        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let stat = fs::read(entry.path().join("stat")).ok()?;
         let group = group_of_running(&stat)?;
         Some(Process { id, group })
     }))
 }
 
 /// The process group in /proc/PID/stat (proc(5)); none of a kernel thread, or of a process that has ended.
-fn group_of_running(stat: &str) -> Option<i32> {
+fn group_of_running(stat: &[u8]) -> Option<i32> {
     /// include/linux/sched.h
     const PF_KTHREAD: u64 = 0x0020_0000;
-    // The name in parentheses may hold anything. After it: state, parent, group, ..., the 7th flags, the 18th threads.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    // State, parent, group, ..., the 7th flags, the 18th threads.
+    let fields: Vec<&str> = stat_fields(stat).collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
     let (flags, nr_threads) = (number(6)?, number(17)?);
     let ended = ["Z", "X"].contains(fields.first()?) && nr_threads <= 1;
@@ -447,7 +448,7 @@ mod tests {
     fn processes_have_a_group_while_a_thread_of_theirs_lives() {
         let stat = |state: &str, flags: u32, nr_threads: u32| {
             let line = format!("7 (a) b) {state} 1 5 5 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 {nr_threads} 0 99");
-            group_of_running(&line)
+            group_of_running(line.as_bytes())
         };
         assert_eq!(stat("S", 0x40_0100, 1), Some(5));
         assert_eq!(stat("S", 0x20_8040, 1), None, "a thread of the kernel");
@@ -457,9 +458,31 @@ mod tests {
             Some(5),
             "only its first thread has ended"
         );
-        assert_eq!(group_of_running("garbage"), None);
-        let own = fs::read_to_string("/proc/self/stat").unwrap();
+        assert_eq!(group_of_running(b"garbage"), None);
+        let own = fs::read("/proc/self/stat").unwrap();
         // SAFETY: it has no preconditions.
         assert_eq!(group_of_running(&own), Some(unsafe { libc::getpgrp() }));
+    }
+
+    #[test]
+    fn a_process_whose_name_was_cut_in_a_character_is_seen() {
+        let mut child = Command::new("sh")
+            .args(["-c", "printf ééééééééé > /proc/$$/comm; echo named; read -r _"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let id = child.id() as i32;
+        let mut said = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut said)
+            .unwrap();
+        let name = fs::read(format!("/proc/{id}/comm")).unwrap();
+        let is_seen = processes().unwrap().any(|process| process.id == id);
+        // Its input ends, and so does it.
+        child.stdin = None;
+        child.wait().unwrap();
+        assert!(str::from_utf8(&name).is_err(), "{name:?} was not cut");
+        assert!(said == "named\n" && is_seen);
     }
 }

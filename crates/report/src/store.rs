@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use threadwise_lab::run::{Label, Measurement, Sample};
 use threadwise_machine::Machine;
+use threadwise_workload::stat_fields;
 
 use crate::error::Error;
 use crate::record::{Manifest, Record, SCHEMA, State};
@@ -561,12 +562,11 @@ fn is_alive(writer: &str) -> bool {
     pid.and_then(identity).is_some_and(|now| now == writer)
 }
 
-/// The process's number, when it started (field 22 of proc_pid_stat(5)), and the boot.
+/// The process's number, when it started, and the boot.
 fn identity(pid: u32) -> Option<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may have spaces.
-    let (_, after_name) = stat.rsplit_once(") ")?;
-    let started = after_name.split(' ').nth(19)?;
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // `starttime` is field 22 of proc_pid_stat(5).
+    let started = stat_fields(&stat).nth(19)?;
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(format!("{pid} {started} {}", boot.trim()))
 }

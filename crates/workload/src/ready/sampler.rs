@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::series::Of;
 use super::{Error, Point, Series};
+use crate::stat_fields;
 use crate::stop::now_ns;
 
 /// What to look at.
@@ -151,7 +152,7 @@ impl Threads {
 fn is_ready(file: &mut File, buffer: &mut Vec<u8>, path: &Path) -> Result<bool, Error> {
     buffer.clear();
     match file.rewind().and_then(|()| file.read_to_end(buffer)) {
-        Ok(_) => Ok(state(buffer) == Some(b'R')),
+        Ok(_) => Ok(stat_fields(buffer).next() == Some("R")),
         Err(error) if is_gone(&error) => Ok(false),
         Err(source) => Err(Error::Proc {
             path: path.display().to_string(),
@@ -164,13 +165,6 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
-/// The state in a line of /proc/PID/task/TID/stat (proc(5)): the letter after the name, which may hold anything, in
-/// parentheses.
-fn state(stat: &[u8]) -> Option<u8> {
-    let end = stat.iter().rposition(|byte| *byte == b')')?;
-    stat.get(end + 2).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,13 +174,6 @@ mod tests {
             command: command.iter().map(|word| word.to_string()).collect(),
             interval: Duration::from_millis(1),
         }
-    }
-
-    #[test]
-    fn the_state_follows_the_name() {
-        assert_eq!(state(b"7 (a) R b) S 1 2"), Some(b'S'));
-        assert_eq!(state(b"7 (sh) R 1 2"), Some(b'R'));
-        assert_eq!((state(b""), state(b"7 (sh)")), (None, None));
     }
 
     #[test]
