@@ -8,7 +8,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, check_positive, in_range};
-use crate::performance::speedup_from_times;
 
 const WHAT: &str = "two orders";
 
@@ -50,28 +49,6 @@ impl TwoOrders {
         let [b_first, a_second] = self.second;
         [(a_first + a_second) / 2.0, (b_first + b_second) / 2.0]
     }
-
-    /// The speedups of A and of B (eq. 4), whose times alone these are, in seconds.
-    ///
-    /// # Errors
-    /// If a time alone is not finite and above zero.
-    pub fn speedups(&self, alone: [f64; 2]) -> Result<[f64; 2], Error> {
-        let [a, b] = self.mean_times();
-        Ok([
-            speedup_from_times(alone[0], &[a])?,
-            speedup_from_times(alone[1], &[b])?,
-        ])
-    }
-
-    /// Throughput over that of running A and B one after the other, each alone, which take these times in seconds. Above 1
-    /// if it is better to run them together: 1.36 on the mean in the paper (section VIII).
-    ///
-    /// # Errors
-    /// If a time alone is not finite and above zero.
-    pub fn over_sequential(&self, alone: [f64; 2]) -> Result<f64, Error> {
-        check_positive(WHAT, &alone, 2)?;
-        in_range(WHAT, self.throughput() * (alone[0] + alone[1]))
-    }
 }
 
 #[cfg(test)]
@@ -87,17 +64,12 @@ mod tests {
         assert_eq!(orders.benchmark_times(), [20.0, 20.0]);
         assert_eq!(orders.throughput(), 0.1);
         assert_eq!(orders.mean_times(), [8.0, 12.0]);
-        assert_eq!(orders.speedups([4.0, 9.0]), Ok([0.5, 0.75]));
-        // Alone 4 s and 9 s: A, B, B, A one after the other take 26 s, together 20 s.
-        assert_eq!(orders.over_sequential([4.0, 9.0]), Ok(1.3));
     }
 
     #[test]
     fn bad_times_are_named() {
         let error = TwoOrders::new([1.0, 2.0], [3.0, 0.0]).unwrap_err();
         assert_eq!(error.to_string(), "two orders: value 3 is 0, not above zero");
-        let orders = TwoOrders::new([1.0, 1.0], [1.0, 1.0]).unwrap();
-        assert!(orders.over_sequential([1.0, f64::NAN]).is_err() && orders.speedups([0.0, 1.0]).is_err());
         assert!(TwoOrders::new([1e-320, 1e-320], [1.0, 1.0]).is_err());
     }
 
@@ -107,22 +79,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn which_program_is_called_a_does_not_matter(a in sane(), b in sane(), c in sane(), d in sane(), e in sane(), f in sane()) {
+        fn which_program_is_called_a_does_not_matter(a in sane(), b in sane(), c in sane(), d in sane()) {
             let orders = TwoOrders::new([a, b], [c, d]).unwrap();
             let renamed = TwoOrders::new([c, d], [a, b]).unwrap();
             let close = |x: f64, y: f64| (x / y - 1.0).abs() < 1e-12;
             prop_assert!(close(orders.throughput(), renamed.throughput()));
-            prop_assert!(close(orders.over_sequential([e, f]).unwrap(), renamed.over_sequential([f, e]).unwrap()));
-            let [x, y] = orders.speedups([e, f]).unwrap();
-            let [y2, x2] = renamed.speedups([f, e]).unwrap();
+            let [x, y] = orders.mean_times();
+            let [y2, x2] = renamed.mean_times();
             prop_assert!(close(x, x2) && close(y, y2));
-        }
-
-        #[test]
-        fn taking_turns_perfectly_gains_nothing(a in sane(), b in sane()) {
-            // On a machine that gives each half of its speed everything takes twice as long as alone.
-            let orders = TwoOrders::new([2.0 * a, 2.0 * b], [2.0 * b, 2.0 * a]).unwrap();
-            prop_assert!((orders.over_sequential([a, b]).unwrap() - 1.0).abs() < 1e-12);
         }
     }
 }
