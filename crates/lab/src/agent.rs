@@ -5,7 +5,6 @@
 //! system calls only, so that it takes no CPU while programs are measured.
 
 use std::collections::HashMap;
-use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsRawFd;
@@ -14,6 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::mount::MsFlags;
+use nix::sys::reboot::{RebootMode, reboot};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, sync};
 use threadwise_workload::stat_fields;
 use threadwise_workload::synthetic::now_ns;
 
@@ -170,8 +173,8 @@ fn stop_scheduler(mut scheduler: Scheduler) -> io::Result<Response> {
     let status = match scheduler.ended {
         Some(status) => status,
         None => {
-            // SAFETY: the child has not been waited for, so its id is still its own.
-            unsafe { libc::kill(scheduler.child.id() as i32, libc::SIGINT) };
+            // It has not been waited for, so its id is still its own.
+            let _ = kill(Pid::from_raw(scheduler.child.id() as i32), Signal::SIGINT);
             scheduler.child.wait()?
         }
     };
@@ -295,8 +298,8 @@ fn end_leftovers(scheduler: &mut Option<Scheduler>) -> io::Result<()> {
             .filter(|process| process.id != 1 && Some(process.group) != spared)
             .collect();
         for process in &left {
-            // SAFETY: kill has no memory to get wrong; a process that is gone is what is wanted.
-            unsafe { libc::kill(process.id, libc::SIGKILL) };
+            // A process that is gone is what is wanted.
+            let _ = kill(Pid::from_raw(process.id), Signal::SIGKILL);
         }
         // Without children there is nothing to reap.
         while let Ok(Some(_)) = reap(scheduler, libc::WNOHANG) {}
@@ -384,26 +387,8 @@ fn port_path() -> io::Result<PathBuf> {
 
 fn mount(kind: &str, target: &str) -> io::Result<()> {
     fs::create_dir_all(target)?;
-    let [source, kind, target_c] =
-        [kind, kind, target].map(|text| CString::new(text).expect("no NUL in constants"));
-    // SAFETY: three valid strings, no data.
-    let result = unsafe {
-        libc::mount(
-            source.as_ptr(),
-            target_c.as_ptr(),
-            kind.as_ptr(),
-            0,
-            std::ptr::null(),
-        )
-    };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::other(format!(
-            "mount {target}: {}",
-            io::Error::last_os_error()
-        )))
-    }
+    nix::mount::mount(Some(kind), target, Some(kind), MsFlags::empty(), None::<&str>)
+        .map_err(|error| io::Error::other(format!("mount {target}: {}", io::Error::from(error))))
 }
 
 /// Servers and their clients talk over it; it has its address once it is up.
@@ -432,16 +417,16 @@ fn read_trimmed(path: &str) -> String {
 }
 
 fn power_off() -> ! {
-    // SAFETY: no arguments to get wrong; as the first process it does not return.
-    unsafe {
-        libc::sync();
-        libc::reboot(libc::LINUX_REBOOT_CMD_POWER_OFF);
-    }
-    panic!("power-off failed")
+    sync();
+    // As the first process it does not return.
+    let Err(error) = reboot(RebootMode::RB_POWER_OFF);
+    panic!("power-off failed: {error}")
 }
 
 #[cfg(test)]
 mod tests {
+    use nix::unistd::getpgrp;
+
     use super::*;
 
     #[test]
@@ -460,8 +445,7 @@ mod tests {
         );
         assert_eq!(group_of_running(b"garbage"), None);
         let own = fs::read("/proc/self/stat").unwrap();
-        // SAFETY: it has no preconditions.
-        assert_eq!(group_of_running(&own), Some(unsafe { libc::getpgrp() }));
+        assert_eq!(group_of_running(&own), Some(getpgrp().as_raw()));
     }
 
     #[test]

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 /// A command may take so many times what it was said to take, and `SLACK` more; then it is ended. On a host that others use the
 /// lab's take some five times as long.
@@ -153,8 +155,8 @@ fn reader(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
 
 /// Asks it to end, so that a guest is shut down and what was measured is kept; then makes it.
 fn end(child: &mut Child) -> Result<std::process::ExitStatus> {
-    // SAFETY: kill(2) has no memory to get wrong, and the child was not waited for yet, so the number is its own.
-    unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
+    // It was not waited for yet, so the number is its own.
+    let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
     let asked = Instant::now();
     while asked.elapsed() < TIDYING {
         if let Some(status) = child.try_wait().context("cannot wait for a command")? {
