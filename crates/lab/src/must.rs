@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use threadwise_machine::wrong::{Step, Wrong};
+use threadwise_metrics::percent_more;
 
 use crate::evaluate::{Evaluation, RunResult, SchedulerResult};
 use crate::experiment::{Experiment, LeftOut};
@@ -226,7 +227,6 @@ impl Must {
         let ours = of_all.find(|result| result.scheduler == self.scheduler)?;
         let first = result.schedulers.first()?;
         let is_compared = first.scheduler == self.baseline;
-        let percent_more = |ratio: f64| 100.0 * (ratio - 1.0);
         let joules = |result: &SchedulerResult| -> f64 { result.joules.iter().map(|of| of.mean).sum() };
         let jitter = |result: &SchedulerResult| result.jitter.iter().map(|of| of.value).fold(0.0, f64::max);
         match self.what {

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Row, Table, presets};
-use threadwise_metrics::{RatioSummary, Summary};
+use threadwise_metrics::{RatioSummary, Summary, percent_more};
 
 use crate::evaluate::{Evaluation, RunResult, SchedulerResult};
 use crate::profile::Profile;
@@ -400,7 +400,6 @@ fn percent(share: &Summary) -> String {
 
 /// A ratio as a gain in percent, marked where its interval does not exclude that there is none.
 pub fn gain(ratio: &RatioSummary) -> String {
-    let percent = |value: f64| (value - 1.0) * 100.0;
     let mark = if ratio.excludes_one() {
         ""
     } else {
@@ -408,9 +407,9 @@ pub fn gain(ratio: &RatioSummary) -> String {
     };
     format!(
         "{:+.1} % [{:+.1}, {:+.1}]{mark}",
-        percent(ratio.ratio),
-        percent(ratio.low),
-        percent(ratio.high)
+        percent_more(ratio.ratio),
+        percent_more(ratio.low),
+        percent_more(ratio.high)
     )
 }
 

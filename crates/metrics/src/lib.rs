@@ -27,7 +27,8 @@ pub use noise::{relative_noise, without_noise};
 pub use orders::TwoOrders;
 pub use percentile::percentile;
 pub use performance::{
-    JitterSummary, Performance, fairness, jitter, jitter_summary, speedup_from_times, throughput,
+    JitterSummary, Performance, fairness, jitter, jitter_summary, percent_more, speedup_from_times,
+    throughput,
 };
 pub use rank::rank_correlation;
 pub use summary::{RatioSummary, Summary, independent_ratio, paired_ratio};

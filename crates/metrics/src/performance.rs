@@ -49,6 +49,11 @@ pub fn speedup_from_times(alone: f64, together: &[f64]) -> Result<f64, Error> {
     positive_in_range(WHAT, alone / mean(WHAT, together)?)
 }
 
+/// By how many percent a ratio is more than one, or, below zero, less.
+pub fn percent_more(ratio: f64) -> f64 {
+    (ratio - 1.0) * 100.0
+}
+
 /// How evenly programs that run together are slowed down: the least ratio of two of their speedups, in (0, 1]
 /// (eq. 3 for two programs; for more, the minimum over all pairs, which is the least speedup over the greatest).
 ///

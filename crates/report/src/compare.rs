@@ -16,7 +16,7 @@ use serde_json::Value;
 use threadwise_lab::evaluate::Rounds;
 use threadwise_lab::experiment::{Experiment, Program};
 use threadwise_lab::run::Label;
-use threadwise_metrics::{RatioSummary, holm, independent_ratio, paired_ratio};
+use threadwise_metrics::{RatioSummary, holm, independent_ratio, paired_ratio, percent_more};
 
 use crate::error::Error;
 use crate::record::Record;
@@ -467,10 +467,9 @@ pub fn row(change: &Change) -> [String; 8] {
         What::Performance if in_units => format!("{:.1}", value * 1e-3),
         What::Performance if value >= 100.0 => format!("{value:.0}"),
         What::Performance => format!("{value:.4}"),
-        What::Gain => format!("{:+.1} %", (value - 1.0) * 100.0),
+        What::Gain => format!("{:+.1} %", percent_more(value)),
         What::Fairness => format!("{value:.3}"),
     };
-    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     [
         change.programs.join(" + "),
         change.scheduler.clone(),
@@ -485,9 +484,9 @@ pub fn row(change: &Change) -> [String; 8] {
         value(change.after),
         format!(
             "{:+.1} % [{:+.1}, {:+.1}]",
-            percent(change.ratio.ratio),
-            percent(change.ratio.low),
-            percent(change.ratio.high)
+            percent_more(change.ratio.ratio),
+            percent_more(change.ratio.low),
+            percent_more(change.ratio.high)
         ),
         change.p_adjusted.map_or_else(String::new, |p| format!("{p:.3}")),
         match change.verdict {

@@ -3,7 +3,7 @@
 
 use threadwise_lab::evaluate::{Evaluation, RunResult};
 use threadwise_lab::table;
-use threadwise_metrics::{RatioSummary, holm};
+use threadwise_metrics::{RatioSummary, holm, percent_more};
 
 use crate::compare::{LEVEL, Outcome, least_gain};
 
@@ -132,7 +132,7 @@ impl Words {
 
 /// How much less time a gain is, or how much more.
 pub(crate) fn less_time(gain: &RatioSummary) -> String {
-    let percent = (1.0 / gain.ratio - 1.0) * 100.0;
+    let percent = percent_more(1.0 / gain.ratio);
     let word = if percent < 0.0 { "less" } else { "more" };
     format!("{:.1} % {word} time", percent.abs())
 }

@@ -6,6 +6,7 @@ use threadwise_lab::evaluate::{Evaluation, RunResult, SchedulerResult};
 use threadwise_lab::experiment::Program;
 use threadwise_lab::run::Label;
 use threadwise_lab::table;
+use threadwise_metrics::percent_more;
 
 use crate::compare::{self, Comparison, Outcome, Verdict};
 use crate::error::Error;
@@ -354,7 +355,7 @@ fn says(run: &RunResult, label: Label) -> String {
                 )
             }
             None => {
-                let percent = (gain.ratio - 1.0).abs() * 100.0;
+                let percent = percent_more(gain.ratio).abs();
                 format!("Under {name} {percent:.1} % {word} work gets done than under {baseline}.")
             }
         })

@@ -5,8 +5,9 @@ use std::fmt::Write;
 
 use contour::{Contour, ContourBuilder};
 use maud::html;
+use threadwise_metrics::percent_more;
 
-use super::pairs::{Pairs, percent};
+use super::pairs::Pairs;
 use super::{Figure, WIDTH, diverging, file_name, step};
 
 /// Fewer programs make no landscape.
@@ -92,7 +93,7 @@ impl Grid {
         let known = |a: usize, b: usize| {
             pairs
                 .gain(a.min(nr - 1), b.min(nr - 1))
-                .map_or(0.0, |gain| percent(gain.ratio))
+                .map_or(0.0, |gain| percent_more(gain.ratio))
         };
         let at = |row: usize, column: usize| {
             let (a, b) = (row / FINE, column / FINE);

@@ -3,7 +3,7 @@
 
 use threadwise_lab::evaluate::{Evaluation, RunResult};
 use threadwise_lab::experiment::{Experiment, Program};
-use threadwise_metrics::RatioSummary;
+use threadwise_metrics::{RatioSummary, percent_more};
 
 /// Fewer pairs make no picture.
 const LEAST_PAIRS: usize = 3;
@@ -27,17 +27,13 @@ impl Pairs {
     /// The largest gain or loss, in percent: the end of the scale.
     pub fn most(&self) -> f64 {
         let all = self.cells.iter().flatten().flatten();
-        all.map(|gain| percent(gain.ratio).abs()).fold(1.0, f64::max)
+        all.map(|gain| percent_more(gain.ratio).abs()).fold(1.0, f64::max)
     }
 
     /// Whether every pair has run.
     pub fn is_complete(&self) -> bool {
         (0..self.programs.len()).all(|a| (0..=a).all(|b| self.gain(a, b).is_some()))
     }
-}
-
-pub(super) fn percent(ratio: f64) -> f64 {
-    (ratio - 1.0) * 100.0
 }
 
 /// Those of every scheduler but the baseline, if enough programs ran in pairs.

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use threadwise_lab::evaluate::{Evaluation, RunResult};
 use threadwise_lab::run::Measurement;
 use threadwise_lab::table;
+use threadwise_metrics::percent_more;
 
 use super::{Figure, WIDTH, colour, step};
 use crate::headline::Timed;
@@ -47,7 +48,6 @@ fn aside(timed: Timed) -> &'static str {
 /// Each scheduler's gain over the baseline, for each set of programs; none if there is but one scheduler.
 pub(super) fn gains(evaluation: &Evaluation) -> Option<Figure> {
     let baseline = &evaluation.measurement.experiment.schedulers.first()?.name;
-    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     let group = |run: &RunResult| Group {
         heading: table::heading(run),
         bars: run
@@ -60,10 +60,10 @@ pub(super) fn gains(evaluation: &Evaluation) -> Option<Figure> {
                 Some(Bar {
                     name: result.scheduler.clone(),
                     said: table::gain(ratio),
-                    value: percent(ratio.ratio),
-                    low: percent(ratio.low),
-                    high: percent(ratio.high),
-                    points: points.into_iter().map(percent).collect(),
+                    value: percent_more(ratio.ratio),
+                    low: percent_more(ratio.low),
+                    high: percent_more(ratio.high),
+                    points: points.into_iter().map(percent_more).collect(),
                     colour: colour(index),
                 })
             })

@@ -2,8 +2,9 @@
 //! A heat map over pairs of programs. Pairs have no order, so half of a square shows them all (as thread-essence, Table 7).
 
 use maud::html;
+use threadwise_metrics::percent_more;
 
-use super::pairs::{Pairs, percent};
+use super::pairs::Pairs;
 use super::{Figure, WIDTH, diverging, file_name};
 
 /// For the names of the rows.
@@ -32,7 +33,7 @@ pub(super) fn draw(pairs: &Pairs) -> Figure {
             @for column in 0..=row {
                 @if let Some(gain) = pairs.gain(row, column) {
                     @let (x, y) = at(row, column);
-                    @let value = percent(gain.ratio);
+                    @let value = percent_more(gain.ratio);
                     g {
                         title {
                             (pairs.programs[row]) " and " (pairs.programs[column]) ": " (threadwise_lab::table::gain(gain))

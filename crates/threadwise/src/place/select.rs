@@ -9,7 +9,7 @@ use rand_pcg::Pcg64;
 use serde_json::{Value, json};
 use threadwise_lab::run::VERSION;
 use threadwise_lab::table::table;
-use threadwise_metrics::{RatioSummary, independent_ratio, paired_ratio};
+use threadwise_metrics::{RatioSummary, independent_ratio, paired_ratio, percent_more};
 use threadwise_placement::{Experiment, Layouts, Leaf, Predicted, Sampler, Store, deal};
 
 use super::figures::{figure, mean, with_interval};
@@ -254,16 +254,15 @@ fn against_baselines(choice: &Choice) -> Table {
             || {
                 format!(
                     "{:+.1} %",
-                    100.0 * (mean(&choice.performance) / mean(&it.performance) - 1.0)
+                    percent_more(mean(&choice.performance) / mean(&it.performance))
                 )
             },
             |gain| {
-                let percent = |ratio: f64| 100.0 * (ratio - 1.0);
                 format!(
                     "{:+.1} % [{:+.1}, {:+.1}]",
-                    percent(gain.ratio),
-                    percent(gain.low),
-                    percent(gain.high)
+                    percent_more(gain.ratio),
+                    percent_more(gain.low),
+                    percent_more(gain.high)
                 )
             },
         );

@@ -8,7 +8,7 @@ use anyhow::Result;
 use rand_pcg::Pcg64;
 use serde_json::{Value, json};
 use threadwise_metrics::{
-    BestPossible, Summary, best_possible, chance_of_top, relative_noise, without_noise,
+    BestPossible, Summary, best_possible, chance_of_top, percent_more, relative_noise, without_noise,
 };
 use threadwise_placement::{Experiment, Layouts, Sampler, deal};
 
@@ -221,7 +221,7 @@ impl Answer {
     }
 
     fn print(&self, measured: &Measured) {
-        let percent = |value: f64| 100.0 * (value / self.base - 1.0);
+        let percent = |value: f64| percent_more(value / self.base);
         println!(
             "best of {} random assignments: {:+.1} % over {} [{}]",
             measured.performance.len(),
