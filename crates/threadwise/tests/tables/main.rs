@@ -16,7 +16,7 @@ mod programs;
 mod summary;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
@@ -298,216 +298,305 @@ fn speedups(result: &Value) -> String {
     )
 }
 
-/// The page that has a table of this name, and what stands before the table, is the table and stands behind it.
-fn page_of(name: &str) -> (PathBuf, [String; 3]) {
-    let mark = format!("<!-- table {name} -->\n\n");
-    let docs = Path::new(REPOSITORY).join("docs");
-    let pages = std::fs::read_dir(docs.join("results")).unwrap();
-    let pages = pages
-        .map(|entry| entry.unwrap().path())
-        .chain([docs.join("results.md")]);
-    let mut found = pages.filter_map(|page| {
-        let text = std::fs::read_to_string(&page).unwrap();
-        let start = text.find(&mark)? + mark.len();
-        let (printed, _) = text[start..].split_once("\n<!-- end -->").unwrap();
-        assert!(!printed.contains("<!-- "), "table {name} has no end");
-        let end = start + printed.len();
-        let parts = [&text[..start], printed, &text[end..]].map(String::from);
-        Some((page, parts))
-    });
-    let page = found
-        .next()
-        .unwrap_or_else(|| panic!("no page of results has a table {name}"));
-    assert!(found.next().is_none(), "two pages have a table {name}");
-    page
+/// The page has these tables and no others, as simulations and stored runs give them; or it is written so.
+fn holds(page: &str, tables: &[(&str, String)]) {
+    let writes = std::env::var_os("THREADWISE_WRITE_TABLES").is_some();
+    let path = Path::new(REPOSITORY).join("docs").join(page);
+    let mut text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(
+        text.matches("\n<!-- table ").count(),
+        tables.len(),
+        "tables of {page}"
+    );
+    for (name, table) in tables {
+        let mark = format!("\n<!-- table {name} -->\n\n");
+        let (before, rest) = text
+            .split_once(&mark)
+            .unwrap_or_else(|| panic!("{page} has no table {name}"));
+        let (printed, after) = rest.split_once("\n<!-- end -->").unwrap();
+        assert!(!printed.contains("<!-- "), "table {name} of {page} has no end");
+        if writes {
+            text = [before, &mark, table, "\n<!-- end -->", after].concat();
+        } else {
+            assert_eq!(printed, *table, "{name} of {page}: make tables writes it");
+        }
+    }
+    if writes {
+        std::fs::write(&path, text).unwrap();
+    }
 }
 
 #[test]
-fn the_tables_are_what_simulations_and_stored_runs_say() {
-    let tables = [
-        ("aims-of-the-scheduler", aims::of_the_scheduler()),
-        ("aims-of-the-papers", aims::of_the_papers()),
-        ("computed-idle", computed::idle()),
-        ("computed-throughput", computed::throughput()),
-        ("assignments-6", computed::assignments("")),
-        (
-            "assignments-24",
-            computed::assignments("--instances 8 --samples 1000"),
-        ),
-        (
-            "simulated-assignments-6",
-            computed::losses(&figures::lines("blackbox-6")),
-        ),
-        (
-            "simulated-assignments-24",
-            computed::losses(&figures::lines("blackbox-24")),
-        ),
-        ("packets", figures::packets()),
-        ("placement-lab", figures::placement()),
-        ("speed", figures::speed()),
-        ("cache-model-error", caches::model_error()),
-        ("cache-model-cost", caches::model_cost()),
-        ("means", pairs::all_programs()),
-        ("lengths", pairs::lengths()),
-        (
-            "lab-pairs",
-            pairs::lab_pairs(&[
-                ("lab-pairs-5ms", "5 ms"),
-                ("lab-pairs-20ms", "20 ms"),
-                ("lab-pairs-100ms", "100 ms"),
-                ("lab-pairs-4s", "20 ms, runs of 4 s"),
-                ("lab-pairs-5ms-fast", "5 ms"),
-                ("lab-pairs-20ms-fast", "20 ms"),
-                ("lab-pairs-20ms-fast-2s", "20 ms, runs of 2 s"),
-            ]),
-        ),
-        ("lab-pairs-more", pairs::lab_pairs(&[("lab-pairs-more", "20 ms")])),
-        (
-            "lab-pairs-unequal",
-            pairs::lab_pairs(&[
-                ("lab-pairs-unequal", "20 ms"),
-                ("lab-pairs-unequal-4s", "20 ms, runs of 4 s"),
-                ("lab-pairs-unequal-8s", "20 ms, runs of 8 s"),
-                ("lab-pairs-unequal-fast", "20 ms"),
-            ]),
-        ),
-        ("lab-unequal-cores", gains(&measured("lab-unequal-cores"))),
-        ("lab-openmp-active", gains(&measured("lab-openmp-active"))),
-        (
-            "lab-openmp",
-            programs::real_pairs_on_equal_cores(&measured("lab-openmp")),
-        ),
-        (
-            "lab-openmp-peers",
-            programs::real_pairs_under_all(&measured("lab-openmp-peers")),
-        ),
-        (
-            "lab-interactive",
-            programs::latencies(&measured("lab-interactive")),
-        ),
-        (
-            "lab-table-8-peers",
-            programs::real_pairs_under_all(&measured("lab-table-8-peers")),
-        ),
-        ("lab-triples", pairs::lab_triples()),
-        (
-            "lab-openmp-all-active",
-            programs::real_pairs_on_equal_cores(&measured("lab-openmp-all-active")),
-        ),
-        (
-            "lab-openmp-all-active-peers",
-            programs::real_pairs_under_all(&measured("lab-openmp-all-active-peers")),
-        ),
-        (
-            "lab-same-phases",
-            pairs::lab_same_phases(&measured("lab-same-phases")),
-        ),
-        (
-            "lab-same-phases-fast",
-            pairs::lab_same_phases(&measured("lab-same-phases-fast")),
-        ),
-        (
-            "lab-same-phases-peers",
-            pairs::lab_same_phases(&measured("lab-same-phases-peers")),
-        ),
-        (
-            "lab-same-phases-unequal",
-            pairs::lab_same_phases(&measured("lab-same-phases-unequal")),
-        ),
-        (
-            "lab-same-phases-unequal-8s",
-            pairs::lab_same_phases(&measured("lab-same-phases-unequal-8s")),
-        ),
-        ("lab-steady", pairs::lab_same_phases(&measured("lab-steady"))),
-        ("lab-table-8", programs::real_pairs(&measured("lab-table-8"))),
-        (
-            "lab-table-8-means",
-            programs::real_pairs_in_all(&measured("lab-table-8")),
-        ),
-        (
-            "lab-two-threads-hidden",
-            gains(&measured("lab-two-threads-hidden")),
-        ),
-        ("lab-hidden-smt", gains(&measured("lab-hidden-smt"))),
-        ("lab-hidden-smt-two", gains(&measured("lab-hidden-smt-two"))),
-        ("lab-servers", programs::servers(&measured("lab-servers"))),
-        ("lab-servers-400", programs::servers(&measured("lab-servers-400"))),
-        (
-            "lab-servers-smt-off",
-            programs::servers(&measured("lab-servers-smt-off")),
-        ),
-        (
-            "lab-servers-hidden",
-            programs::servers(&measured("lab-servers-hidden")),
-        ),
-        (
-            "lab-ht-loads",
-            programs::loads_by_what_is_known([
-                &measured("lab-servers-smt-off"),
-                &measured("lab-servers-hidden"),
-                &measured("lab-servers"),
-            ]),
-        ),
-        (
-            "messages",
-            gains(&kept(
+fn tables_of_results() {
+    holds(
+        "results.md",
+        &[
+            ("aims-of-the-scheduler", aims::of_the_scheduler()),
+            ("aims-of-the-papers", aims::of_the_papers()),
+        ],
+    );
+}
+
+#[test]
+fn tables_of_analysis() {
+    holds(
+        "results/analysis.md",
+        &[
+            ("computed-idle", computed::idle()),
+            ("computed-throughput", computed::throughput()),
+            ("means", pairs::all_programs()),
+            ("lab-triples", pairs::lab_triples()),
+        ],
+    );
+}
+
+#[test]
+fn tables_of_caches() {
+    holds(
+        "results/caches.md",
+        &[
+            ("packages", caches::packages()),
+            ("lab-packages", gains(&measured("lab-packages"))),
+            (
+                "lab-packages-accelerated",
+                gains(&measured("lab-packages-accelerated")),
+            ),
+            ("pairing", gains(&kept("pairing", ""))),
+            ("alternation", gains(&kept("alternation", ""))),
+            ("modes", gains(&kept("modes", ""))),
+            ("lab-modes", gains(&measured("lab-modes"))),
+            ("lab-share", gains(&measured("lab-share"))),
+            ("two-caches", gains(&kept("two-caches", ""))),
+            ("cache-model-error", caches::model_error()),
+            ("cache-model-cost", caches::model_cost()),
+        ],
+    );
+}
+
+#[test]
+fn tables_of_crowds() {
+    holds(
+        "results/crowds.md",
+        &[
+            ("crowd", speedups(&kept("crowd", ""))),
+            ("bound", speedups(&kept("bound", ""))),
+            ("lab-weights", gains_and_fairness(&measured("lab-weights"))),
+        ],
+    );
+}
+
+#[test]
+fn tables_of_openmp() {
+    holds(
+        "results/openmp.md",
+        &[
+            ("lab-openmp-active", gains(&measured("lab-openmp-active"))),
+            (
+                "lab-table-8-means",
+                programs::real_pairs_in_all(&measured("lab-table-8")),
+            ),
+            ("lab-table-8", programs::real_pairs(&measured("lab-table-8"))),
+            (
+                "lab-table-8-peers",
+                programs::real_pairs_under_all(&measured("lab-table-8-peers")),
+            ),
+            (
+                "lab-openmp",
+                programs::real_pairs_on_equal_cores(&measured("lab-openmp")),
+            ),
+            (
+                "lab-openmp-peers",
+                programs::real_pairs_under_all(&measured("lab-openmp-peers")),
+            ),
+            (
+                "lab-openmp-all-active",
+                programs::real_pairs_on_equal_cores(&measured("lab-openmp-all-active")),
+            ),
+            (
+                "lab-openmp-all-active-peers",
+                programs::real_pairs_under_all(&measured("lab-openmp-all-active-peers")),
+            ),
+            ("lab-nice", speedups(&measured("lab-nice"))),
+            ("nice", speedups(&kept("nice", ""))),
+        ],
+    );
+}
+
+#[test]
+fn tables_of_overhead() {
+    holds(
+        "results/overhead.md",
+        &[
+            ("lab-switches", costs::switches(&measured("lab-switches"))),
+            (
+                "lab-switches-fast",
+                costs::messages(&measured("lab-switches-fast")),
+            ),
+            ("lab-growth-cpus", costs::growth_with_cpus()),
+            (
+                "lab-growth-tasks",
+                costs::growth_with_tasks(&measured("lab-growth-tasks")),
+            ),
+            (
+                "lab-interactive",
+                programs::latencies(&measured("lab-interactive")),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn tables_of_pairs() {
+    holds(
+        "results/pairs.md",
+        &[
+            (
+                "lab-pairs",
+                pairs::lab_pairs(&[
+                    ("lab-pairs-5ms", "5 ms"),
+                    ("lab-pairs-20ms", "20 ms"),
+                    ("lab-pairs-100ms", "100 ms"),
+                    ("lab-pairs-4s", "20 ms, runs of 4 s"),
+                    ("lab-pairs-5ms-fast", "5 ms"),
+                    ("lab-pairs-20ms-fast", "20 ms"),
+                    ("lab-pairs-20ms-fast-2s", "20 ms, runs of 2 s"),
+                ]),
+            ),
+            ("lab-pairs-more", pairs::lab_pairs(&[("lab-pairs-more", "20 ms")])),
+            ("lengths", pairs::lengths()),
+            ("mechanisms", programs::mechanisms(&kept("mechanisms", ""))),
+            (
+                "lab-mechanisms",
+                programs::mechanisms(&measured("lab-mechanisms")),
+            ),
+            ("stages", programs::stages()),
+            ("same-phases", pairs::same_phases()),
+            (
+                "lab-same-phases",
+                pairs::lab_same_phases(&measured("lab-same-phases")),
+            ),
+            (
+                "lab-same-phases-fast",
+                pairs::lab_same_phases(&measured("lab-same-phases-fast")),
+            ),
+            (
+                "lab-same-phases-peers",
+                pairs::lab_same_phases(&measured("lab-same-phases-peers")),
+            ),
+            (
+                "lab-same-phases-unequal",
+                pairs::lab_same_phases(&measured("lab-same-phases-unequal")),
+            ),
+            (
+                "lab-same-phases-unequal-8s",
+                pairs::lab_same_phases(&measured("lab-same-phases-unequal-8s")),
+            ),
+            ("lab-steady", pairs::lab_same_phases(&measured("lab-steady"))),
+            ("known-phases", computed::known_phases()),
+            ("foresight", pairs::foresight()),
+        ],
+    );
+}
+
+#[test]
+fn tables_of_placement() {
+    holds(
+        "results/placement.md",
+        &[
+            ("assignments-6", computed::assignments("")),
+            (
+                "assignments-24",
+                computed::assignments("--instances 8 --samples 1000"),
+            ),
+            (
+                "simulated-assignments-6",
+                computed::losses(&figures::lines("blackbox-6")),
+            ),
+            (
+                "simulated-assignments-24",
+                computed::losses(&figures::lines("blackbox-24")),
+            ),
+            ("placement-lab", figures::placement()),
+            ("packets", figures::packets()),
+        ],
+    );
+}
+
+#[test]
+fn tables_of_shared_cores() {
+    holds(
+        "results/shared-cores.md",
+        &[
+            ("lab-hidden-smt", gains(&measured("lab-hidden-smt"))),
+            ("lab-hidden-smt-two", gains(&measured("lab-hidden-smt-two"))),
+            ("lab-smt", gains(&measured("lab-smt"))),
+            ("lab-servers", programs::servers(&measured("lab-servers"))),
+            (
+                "lab-servers-smt-off",
+                programs::servers(&measured("lab-servers-smt-off")),
+            ),
+            ("lab-servers-400", programs::servers(&measured("lab-servers-400"))),
+            (
+                "lab-servers-hidden",
+                programs::servers(&measured("lab-servers-hidden")),
+            ),
+            (
+                "lab-ht-loads",
+                programs::loads_by_what_is_known([
+                    &measured("lab-servers-smt-off"),
+                    &measured("lab-servers-hidden"),
+                    &measured("lab-servers"),
+                ]),
+            ),
+            (
+                "lab-two-threads-hidden",
+                gains(&measured("lab-two-threads-hidden")),
+            ),
+            (
                 "messages",
-                "--schedulers o1,core-queue,balanced,kernel,threadwise",
-            )),
-        ),
-        ("told", pairs::told()),
-        ("foresight", pairs::foresight()),
-        ("same-phases", pairs::same_phases()),
-        ("stages", programs::stages()),
-        ("packages", caches::packages()),
-        ("lab-packages", gains(&measured("lab-packages"))),
-        (
-            "lab-packages-accelerated",
-            gains(&measured("lab-packages-accelerated")),
-        ),
-        ("pairing", gains(&kept("pairing", ""))),
-        ("known-phases", computed::known_phases()),
-        ("crowd", speedups(&kept("crowd", ""))),
-        ("bound", speedups(&kept("bound", ""))),
-        ("two-caches", gains(&kept("two-caches", ""))),
-        ("modes", gains(&kept("modes", ""))),
-        ("lab-modes", gains(&measured("lab-modes"))),
-        ("lab-share", gains(&measured("lab-share"))),
-        ("lab-weights", gains_and_fairness(&measured("lab-weights"))),
-        ("nice", speedups(&kept("nice", ""))),
-        ("lab-nice", speedups(&measured("lab-nice"))),
-        ("lab-switches", costs::switches(&measured("lab-switches"))),
-        (
-            "lab-switches-fast",
-            costs::messages(&measured("lab-switches-fast")),
-        ),
-        ("lab-growth-cpus", costs::growth_with_cpus()),
-        (
-            "lab-growth-tasks",
-            costs::growth_with_tasks(&measured("lab-growth-tasks")),
-        ),
-        ("lab-smt", gains(&measured("lab-smt"))),
-        (
-            "lab-three-kinds",
-            gains_and_fairness(&measured("lab-three-kinds")),
-        ),
-        ("drift", beside::lab_and_simulated(&beside::machines())),
-        ("shared-beside", beside::lab_and_simulated(&beside::shared())),
-        ("alternation", gains(&kept("alternation", ""))),
-        ("mechanisms", programs::mechanisms(&kept("mechanisms", ""))),
-        (
-            "lab-mechanisms",
-            programs::mechanisms(&measured("lab-mechanisms")),
-        ),
-    ];
-    for (name, table) in &tables {
-        let (path, [before, printed, after]) = page_of(name);
-        if std::env::var_os("THREADWISE_WRITE_TABLES").is_some() {
-            std::fs::write(&path, [before.as_str(), table, &after].concat()).unwrap();
-        } else {
-            assert_eq!(printed, *table, "{}: make tables writes it", path.display());
-        }
-    }
+                gains(&kept(
+                    "messages",
+                    "--schedulers o1,core-queue,balanced,kernel,threadwise",
+                )),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn tables_of_simulator() {
+    holds(
+        "results/simulator.md",
+        &[
+            ("drift", beside::lab_and_simulated(&beside::machines())),
+            ("shared-beside", beside::lab_and_simulated(&beside::shared())),
+            ("speed", figures::speed()),
+        ],
+    );
+}
+
+#[test]
+fn tables_of_unequal_cores() {
+    holds(
+        "results/unequal-cores.md",
+        &[
+            ("lab-unequal-cores", gains(&measured("lab-unequal-cores"))),
+            (
+                "lab-pairs-unequal",
+                pairs::lab_pairs(&[
+                    ("lab-pairs-unequal", "20 ms"),
+                    ("lab-pairs-unequal-4s", "20 ms, runs of 4 s"),
+                    ("lab-pairs-unequal-8s", "20 ms, runs of 8 s"),
+                    ("lab-pairs-unequal-fast", "20 ms"),
+                ]),
+            ),
+            (
+                "lab-three-kinds",
+                gains_and_fairness(&measured("lab-three-kinds")),
+            ),
+            ("told", pairs::told()),
+        ],
+    );
 }
 
 #[test]
