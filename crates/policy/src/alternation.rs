@@ -2,20 +2,20 @@
 //! One program after the other, where that gets more done than all at once (`policy/alternation.h`).
 
 mod ffi {
-    use super::{Alternation, Look, PROGRAMS};
+    use super::{Alternation, Look as AlternationLook, PROGRAMS};
 
     unsafe extern "C" {
-        pub safe fn tw_native_alternate(alternation: &mut Alternation, look: &Look);
-        pub safe fn tw_native_alternate_by_resident(alternation: &mut Alternation, look: &Look, exceed: u32);
-        pub safe fn tw_native_exceed_cache(
+        pub safe fn tw_takes_turns(alt: &Alternation) -> bool;
+        pub safe fn tw_held(alt: &Alternation) -> u32;
+        pub safe fn tw_alternation_look_in(alt: &Alternation) -> u64;
+        pub safe fn tw_alternate(alt: &mut Alternation, look: &AlternationLook);
+        pub safe fn tw_exceed_cache(
             resident: &[u64; PROGRAMS],
             members: u32,
             cache_bytes: u64,
-            was: u32,
-        ) -> u32;
-        pub safe fn tw_native_takes_turns(alternation: &Alternation) -> u32;
-        pub safe fn tw_native_held(alternation: &Alternation) -> u32;
-        pub safe fn tw_native_alternation_look_in(alternation: &Alternation) -> u64;
+            was: bool,
+        ) -> bool;
+        pub safe fn tw_alternate_by_resident(alt: &mut Alternation, look: &AlternationLook, exceed: bool);
     }
 }
 
@@ -88,27 +88,27 @@ pub struct Alternation {
 impl Alternation {
     /// Time goes on, by counters.
     pub fn look(&mut self, look: &Look) {
-        ffi::tw_native_alternate(self, look);
+        ffi::tw_alternate(self, look);
     }
 
     /// Time goes on, by resident sets: whether these exceed the cache.
     pub fn look_by_resident(&mut self, look: &Look, exceed: bool) {
-        ffi::tw_native_alternate_by_resident(self, look, u32::from(exceed));
+        ffi::tw_alternate_by_resident(self, look, exceed);
     }
 
     /// Whether programs have turns.
     pub fn takes_turns(&self) -> bool {
-        ffi::tw_native_takes_turns(self) != 0
+        ffi::tw_takes_turns(self)
     }
 
     /// The programs that have to wait.
     pub fn held(&self) -> u32 {
-        ffi::tw_native_held(self)
+        ffi::tw_held(self)
     }
 
     /// In how many nanoseconds it is to be looked at again.
     pub fn look_in_ns(&self) -> u64 {
-        ffi::tw_native_alternation_look_in(self)
+        ffi::tw_alternation_look_in(self)
     }
 
     /// Trials since a program came or went.
@@ -119,5 +119,5 @@ impl Alternation {
 
 /// Whether resident sets exceed the cache together, or `was` so and still about is.
 pub fn exceed_cache(resident: &[u64; PROGRAMS], members: u32, cache_bytes: u64, was: bool) -> bool {
-    ffi::tw_native_exceed_cache(resident, members, cache_bytes, u32::from(was)) != 0
+    ffi::tw_exceed_cache(resident, members, cache_bytes, was)
 }

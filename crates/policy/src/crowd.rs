@@ -7,8 +7,8 @@ mod ffi {
     use super::{Charged, Crowd};
 
     unsafe extern "C" {
-        pub safe fn tw_native_crowd_is_due(crowd: &Crowd, now_ns: u64) -> u32;
-        pub safe fn tw_native_count_crowd(crowd: &mut Crowd, sums: &Charged, now_ns: u64, nr_cpus: u32);
+        pub safe fn tw_crowd_is_due(crowd: &Crowd, now_ns: u64) -> bool;
+        pub safe fn tw_count_crowd(crowd: &mut Crowd, sums: &Charged, now_ns: u64, nr_cpus: u32);
     }
 }
 
@@ -63,8 +63,8 @@ impl Crowd {
     /// Counts, unless it did a moment ago, up to these sums at this time since the machine was booted, in nanoseconds, where so
     /// many CPUs are online.
     pub fn count(&mut self, sums: &Charged, now_ns: u64, nr_cpus: u32) {
-        if ffi::tw_native_crowd_is_due(self, now_ns) != 0 {
-            ffi::tw_native_count_crowd(self, sums, now_ns, nr_cpus);
+        if ffi::tw_crowd_is_due(self, now_ns) {
+            ffi::tw_count_crowd(self, sums, now_ns, nr_cpus);
         }
     }
 }

@@ -4,20 +4,20 @@
 use crate::{Mode, Pair, Stay};
 
 mod ffi {
-    use super::{Pair, Rest, Stay};
+    use super::{Mode, Pair, Rest, Stay};
 
     unsafe extern "C" {
-        pub safe fn tw_native_may_gain(stay: &Stay, need: u32) -> u32;
-        pub safe fn tw_native_exchange_gain(own: &Stay, other: &Stay, pair: &Pair) -> u64;
-        pub safe fn tw_native_may_change(rest: &Rest, now_ns: u64) -> u32;
-        pub safe fn tw_native_note_change(rest: &mut Rest, now_ns: u64);
-        pub safe fn tw_native_pairs(mode: u32, nr_llcs: u32, unequal: u32, nr_cpus: u32) -> u32;
-        pub safe fn tw_native_looks_for_exchange(
+        pub safe fn tw_pairs(mode: Mode, nr_llcs: u32, unequal: bool, nr_cpus: u32) -> bool;
+        pub safe fn tw_looks_for_exchange(
             nr_cpus: u32,
-            others_wait: u32,
+            others_wait: bool,
             looked_ago_ns: u64,
             exchanged_ago_ns: u64,
-        ) -> u32;
+        ) -> bool;
+        pub safe fn tw_may_change(rest: &Rest, now_ns: u64) -> bool;
+        pub safe fn tw_note_change(rest: &mut Rest, now_ns: u64);
+        pub safe fn tw_may_gain(stay: &Stay, need: u32) -> bool;
+        pub safe fn tw_exchange_gain(own: &Stay, other: &Stay, pair: &Pair) -> u64;
     }
 }
 
@@ -32,12 +32,12 @@ pub struct Rest {
 impl Rest {
     /// Whether it may change places again.
     pub fn may_change(&self, now_ns: u64) -> bool {
-        ffi::tw_native_may_change(self, now_ns) != 0
+        ffi::tw_may_change(self, now_ns)
     }
 
     /// It does.
     pub fn note_change(&mut self, now_ns: u64) {
-        ffi::tw_native_note_change(self, now_ns);
+        ffi::tw_note_change(self, now_ns);
     }
 }
 
@@ -45,7 +45,7 @@ impl Rest {
 /// some are faster or none.
 pub fn pairs(mode: Mode, nr_llcs: usize, unequal: bool, nr_cpus: usize) -> bool {
     let [nr_llcs, nr_cpus] = [nr_llcs, nr_cpus].map(|nr| u32::try_from(nr).unwrap_or(u32::MAX));
-    ffi::tw_native_pairs(mode as u32, nr_llcs, unequal.into(), nr_cpus) != 0
+    ffi::tw_pairs(mode, nr_llcs, unequal, nr_cpus)
 }
 
 /// Whether a CPU that keeps its task looks for an exchange, on a machine of so many CPUs, where tasks wait or not: its last look
@@ -57,17 +57,17 @@ pub fn looks_for_exchange(
     exchanged_ago_ns: u64,
 ) -> bool {
     let nr_cpus = u32::try_from(nr_cpus).unwrap_or(u32::MAX);
-    ffi::tw_native_looks_for_exchange(nr_cpus, others_wait.into(), looked_ago_ns, exchanged_ago_ns) != 0
+    ffi::tw_looks_for_exchange(nr_cpus, others_wait, looked_ago_ns, exchanged_ago_ns)
 }
 
 impl Stay {
     /// Whether the task, which needs so much of its cache, may have anything of an exchange.
     pub fn may_gain(&self, need: u32) -> bool {
-        ffi::tw_native_may_gain(self, need) != 0
+        ffi::tw_may_gain(self, need)
     }
 
     /// What it and another one gain that change places, by `pair` where they have no home.
     pub fn exchange_gain(&self, other: &Self, pair: &Pair) -> u64 {
-        ffi::tw_native_exchange_gain(self, other, pair)
+        ffi::tw_exchange_gain(self, other, pair)
     }
 }

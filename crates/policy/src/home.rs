@@ -5,18 +5,18 @@ mod ffi {
     use super::{Llc, Stay};
 
     unsafe extern "C" {
-        pub safe fn tw_native_keeps_home(ready: u32, cores: u32) -> u32;
-        pub safe fn tw_native_spill(home: u32, llc: u32, same_package: u32, ready: u32, cores: u32) -> u32;
-        pub safe fn tw_native_founds_home(others: u32) -> u32;
-        pub safe fn tw_native_counts_at_home(stay: &Stay, bound: u32) -> u32;
-        pub safe fn tw_native_moves_home(home: &Llc, here: &Llc, ready: u32, bound: u32) -> u32;
-        pub safe fn tw_native_home_gain(own: &Stay, other: &Stay) -> u32;
+        pub safe fn tw_keeps_home(nr_ready: u32, nr_cores: u32) -> bool;
+        pub safe fn tw_spill(home: u32, llc: u32, same_package: bool, nr_ready: u32, nr_cores: u32) -> u32;
+        pub safe fn tw_founds_home(nr_others: u32) -> bool;
+        pub safe fn tw_counts_at_home(stay: &Stay, bound: bool) -> bool;
+        pub safe fn tw_moves_home(home: &Llc, here: &Llc, nr_ready: u32, bound: bool) -> bool;
+        pub safe fn tw_home_gain(own: &Stay, other: &Stay) -> u32;
     }
 }
 
 /// Whether a program with so many ready threads is kept in the last-level cache with so many cores in which it is at home.
 pub fn keeps_home(nr_ready: u32, nr_cores: u32) -> bool {
-    ffi::tw_native_keeps_home(nr_ready, nr_cores) != 0
+    ffi::tw_keeps_home(nr_ready, nr_cores)
 }
 
 /// Of a program that takes last-level caches in no order (`TW_SPILL_NONE`).
@@ -27,12 +27,12 @@ pub const SPILL_NONE: u8 = 63;
 pub fn spill(home: Option<usize>, llc: usize, same_package: bool, nr_ready: u32, nr_cores: u32) -> u8 {
     let number = |llc: usize| llc as u32 + 1;
     let home = home.map_or(0, number);
-    ffi::tw_native_spill(home, number(llc), u32::from(same_package), nr_ready, nr_cores) as u8
+    ffi::tw_spill(home, number(llc), same_package, nr_ready, nr_cores) as u8
 }
 
 /// Whether the last-level cache to which a thread goes becomes its program's home, of which so many are ready beside it.
 pub fn founds_home(nr_others: u32) -> bool {
-    ffi::tw_native_founds_home(nr_others) != 0
+    ffi::tw_founds_home(nr_others)
 }
 
 /// A last-level cache (`struct tw_llc`).
@@ -49,7 +49,7 @@ impl Llc {
     /// Whether a program with so many ready threads, one of them at `here` and bound to its CPU or not, moves there from this
     /// home.
     pub fn is_left_for(&self, here: &Self, nr_ready: u32, is_bound: bool) -> bool {
-        ffi::tw_native_moves_home(self, here, nr_ready, u32::from(is_bound)) != 0
+        ffi::tw_moves_home(self, here, nr_ready, is_bound)
     }
 }
 
@@ -74,11 +74,11 @@ impl Stay {
 
     /// Whether the task, bound to its CPU or not, counts at its home.
     pub fn counts_at_home(&self, is_bound: bool) -> bool {
-        ffi::tw_native_counts_at_home(self, u32::from(is_bound)) != 0
+        ffi::tw_counts_at_home(self, is_bound)
     }
 
     /// How many of two tasks of different caches come home if they change places; 0 if that drives one from home.
     pub fn gain(&self, other: &Self) -> u32 {
-        ffi::tw_native_home_gain(self, other)
+        ffi::tw_home_gain(self, other)
     }
 }

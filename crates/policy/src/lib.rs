@@ -31,165 +31,141 @@ pub use pairing::{Counts, Need, Pair, PairingBy, Reading};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 mod ffi {
-    use super::{Ages, Choice, Keys, Place, RawGroup, Run, Seat, Spot, Task, Tunables};
+    use super::{Ages, Beside, Choice, Class, Group, Keys, Mode, Place, Run, Seat, Spot, Task, Tunables};
 
     unsafe extern "C" {
-        pub fn tw_native_ready_add(group: *const RawGroup) -> u32;
-        pub fn tw_native_ready_sub(group: *const RawGroup) -> u32;
-        pub safe fn tw_native_is_counted(nr_threads: u32, threshold: u32) -> u32;
-        pub safe fn tw_native_phase_began(ready: u32, threshold: u32) -> u32;
-        pub safe fn tw_native_phase_ended(ready: u32, threshold: u32) -> u32;
-        pub fn tw_native_phase_begin(group: *const RawGroup, now_ns: u64, vtime_now: u64, senior_lost: u32);
-        pub safe fn tw_native_phase_age_ns(group: &RawGroup, now_ns: u64) -> u64;
-        pub safe fn tw_native_find_origin(
-            run: &mut Run,
-            group: &RawGroup,
-            seen: u32,
-            ready_ns: u64,
-            slept: u32,
-            now_ns: u64,
-            threshold: u32,
-        );
-        pub safe fn tw_native_unstamp(stamp: u32, now: u64) -> u64;
-        pub safe fn tw_native_loss(
-            waited_ns: u64,
-            weight: u32,
-            nr_ready: u32,
-            nr_threads: u32,
-            nr_cpus: u32,
-        ) -> u32;
-        pub safe fn tw_native_counts_loss(nr_threads: u32, unequal: u32, tun: &Tunables) -> u32;
-        pub safe fn tw_native_loss_of_speed(class: u32, ran_ns: u64, capacity: u32, weight: u32) -> u32;
-        pub safe fn tw_native_lost_more_there(
+        pub safe fn tw_serial_ready_ns(ran_ns: u64, waited_ns: u64) -> u64;
+        pub safe fn tw_serial_ready(before: u32, ready_ns: u64, in_ns: u64) -> u32;
+        pub safe fn tw_boost_left(serial_ready: u32, nr_cpus: u32) -> u32;
+        pub safe fn tw_goes_unboosted(nr_threads: u32, parallel_ago_ns: u64, tun: &Tunables) -> bool;
+        pub safe fn tw_boost(boost_ns: u64, nr_waiting: u32, left: u32, tun: &Tunables) -> u64;
+        pub safe fn tw_clock_ahead(before_ns: i64, since_ns: i64, read_ns: i64) -> i64;
+        pub safe fn tw_leaves_cache(woke: bool, waits_ns: u64) -> bool;
+        pub safe fn tw_look_takes(before_ns: u64, took_ns: u64) -> u64;
+        pub safe fn tw_longer_look(timer_ns: u64, cpu_ns: u64) -> u64;
+        pub safe fn tw_moves_in_queue(task: &Task, key: u64, queued_key: u64, all: bool) -> bool;
+        pub safe fn tw_key(task: &Task, tun: &Tunables) -> u64;
+        pub safe fn tw_keys_begin(keys: &mut Keys, task: &Task, boost_left: u32);
+        pub safe fn tw_keys_renew(keys: &mut Keys, nr_waiting: u32, boost_left: u32);
+        pub safe fn tw_key_in(keys: &Keys, task: &Task, unboosted: bool, tun: &Tunables) -> u64;
+        pub safe fn tw_keys_are_stale(keys: &Keys, nr_waiting: u32, boost_left: u32, tun: &Tunables) -> bool;
+        pub safe fn tw_goes_first(task: &Task, other: &Task, tun: &Tunables) -> bool;
+        pub safe fn tw_vtime_seen(theirs: &Task, mine: Option<&Task>, across: bool, tun: &Tunables) -> u64;
+        pub safe fn tw_unstamp(stamp: u32, now: u64) -> u64;
+        pub safe fn tw_ready_add(group: &Group) -> u32;
+        pub safe fn tw_ready_sub(group: &Group) -> u32;
+        pub safe fn tw_is_counted(nr_threads: u32, serial_threshold: u32) -> bool;
+        pub safe fn tw_phase_began(nr_ready: u32, serial_threshold: u32) -> bool;
+        pub safe fn tw_phase_begin(group: &Group, now_ns: u64, vtime_now: u64, senior_lost: u32);
+        pub safe fn tw_phase_age_ns(group: &Group, now_ns: u64) -> u64;
+        pub safe fn tw_phase_ended(nr_ready: u32, serial_threshold: u32) -> bool;
+        pub safe fn tw_may_preempt(class: Class) -> bool;
+        pub safe fn tw_runs_at_once(class: Class) -> bool;
+        pub safe fn tw_may_take(
+            class: Class,
+            running: Class,
+            wakes: bool,
+            nr_own_threads: u32,
+            tun: &Tunables,
+        ) -> bool;
+        pub safe fn tw_follows_senior(running: Class) -> bool;
+        pub safe fn tw_victim_scan(class: Class, nr_cpus: u32) -> u32;
+        pub safe fn tw_preempts(waking: &Task, running: &Task, tun: &Tunables) -> bool;
+        pub safe fn tw_just_came(here_ns: u64, tun: &Tunables) -> bool;
+        pub safe fn tw_stays_until(running: Class, here_ns: u64, now: u64, tun: &Tunables) -> u64;
+        pub safe fn tw_passed_over(waking: Class, until: u64, nr_parallel: u32, now: u64) -> bool;
+        pub safe fn tw_surely_stays(running_at_most: &Task, waking: &Task, tun: &Tunables) -> bool;
+        pub safe fn tw_due_beside(running: &Task, waiting: &Task, in_ns: u64) -> u32;
+        pub safe fn tw_makes_room(running: &Task, running_is_bound: bool, waiting_is_bound: bool) -> bool;
+        pub safe fn tw_makes_way_in(
+            running: &mut Task,
+            waiting: &Task,
+            beside: &Beside,
+            tun: &Tunables,
+        ) -> u64;
+        pub safe fn tw_turns_out(
+            running: &Task,
+            running_is_bound: bool,
+            waking_is_bound: bool,
+            tun: &Tunables,
+        ) -> bool;
+        pub safe fn tw_slice(others_wait: bool, unequal: bool, look_ns: u64, tun: &Tunables) -> u64;
+        pub safe fn tw_slice_of(class: Class, look_ns: u64, tun: &Tunables) -> u64;
+        pub safe fn tw_slice_beside(class: Class, due_ns: u64, weight: u32, tun: &Tunables) -> u64;
+        pub safe fn tw_goes_on_until_due(due_ns: u64, unequal: bool) -> bool;
+        pub safe fn tw_step(class: Class, age_ns: u64, look_ns: u64, tun: &Tunables) -> u64;
+        pub safe fn tw_due_in(running: &Task, waiting: &Task, tun: &Tunables) -> u64;
+        pub safe fn tw_yields(running: &Task, waiting: &Task, tun: &Tunables) -> bool;
+        pub safe fn tw_look_in(running: &Task, waiting: &Task, due_ns: u64, tun: &Tunables) -> u64;
+        pub safe fn tw_loss(waited_ns: u64, weight: u32, nr_ready: u32, nr_threads: u32, nr_cpus: u32)
+        -> u32;
+        pub safe fn tw_counts_loss(nr_threads: u32, unequal: bool, tun: &Tunables) -> bool;
+        pub safe fn tw_loss_of_speed(class: Class, ran_ns: u64, capacity: u32, weight: u32) -> u32;
+        pub safe fn tw_claims(group: &Group, senior: Option<&Group>, tun: &Tunables) -> bool;
+        pub safe fn tw_seat_rank(seat: &Seat) -> u32;
+        pub safe fn tw_leaves_seat_for(class: Class, shared: bool, beside_serial: bool) -> u32;
+        pub safe fn tw_looks_for_seat(limit: u32, now_ns: u64, in_vain_at_ns: u64) -> bool;
+        pub safe fn tw_is_faster(capacity: u32, than: u32) -> bool;
+        pub safe fn tw_worth(class: Class, capacity: u32, shared: bool, beside_serial: bool) -> u32;
+        pub safe fn tw_chooses(choice: &mut Choice, class: Class, there: &Place) -> bool;
+        pub safe fn tw_has_chosen(choice: &Choice, capacity: u32) -> bool;
+        pub safe fn tw_answers_call(class: Class) -> bool;
+        pub safe fn tw_search(class: Class, unequal: bool, mode: bool, smt: bool) -> u32;
+        pub safe fn tw_looks_for_better(comes: bool, looked: bool, unequal: bool) -> bool;
+        pub safe fn tw_kept_recently(ago_ns: u64, look_ns: u64, tun: &Tunables) -> bool;
+        pub safe fn tw_lost_more_there(
             task: &Task,
-            group: &RawGroup,
+            group: &Group,
             there: &Task,
-            other: &RawGroup,
+            other: &Group,
             tun: &Tunables,
         ) -> i32;
-        pub fn tw_native_claims(group: *const RawGroup, senior: *const RawGroup, tun: &Tunables) -> u32;
-        pub safe fn tw_native_is_used_up(senior: &Task, waiting: &Task, ages: &Ages, tun: &Tunables) -> u32;
-        pub safe fn tw_native_lost_after(senior: &RawGroup, other: &RawGroup, tun: &Tunables) -> u32;
-        pub safe fn tw_native_is_faster(capacity: u32, than: u32) -> u32;
-        pub safe fn tw_native_worth(class: u32, capacity: u32, shared: u32, beside_serial: u32) -> u32;
-        pub safe fn tw_native_chooses(choice: &mut Choice, class: u32, there: &Place) -> u32;
-        pub safe fn tw_native_has_chosen(choice: &Choice, capacity: u32) -> u32;
-        pub safe fn tw_native_answers_call(class: u32) -> u32;
-        pub safe fn tw_native_takes_turn(task: &Task, there: &Task, lost_more: i32, tun: &Tunables) -> u32;
-        pub safe fn tw_native_seat_rank(seat: &Seat) -> u32;
-        pub safe fn tw_native_spot_rank(spot: &Spot, mode: u32) -> u32;
-        pub safe fn tw_native_leaves_spot(class: u32, own_rank: u32, rank: u32) -> u32;
-        pub safe fn tw_native_leaves_seat_for(class: u32, shared: u32, beside_serial: u32) -> u32;
-        pub safe fn tw_native_looks_for_seat(limit: u32, now_ns: u64, in_vain_at_ns: u64) -> u32;
-        pub safe fn tw_native_class_of(
-            ready: u32,
-            bound_kernel_thread: u32,
-            senior: u32,
+        pub safe fn tw_takes_turn(task: &Task, there: &Task, lost_more: i32, tun: &Tunables) -> bool;
+        pub safe fn tw_spot_rank(spot: &Spot, mode: Mode) -> u32;
+        pub safe fn tw_leaves_spot(class: Class, own_rank: u32, rank: u32) -> bool;
+        pub safe fn tw_class_of(
+            nr_ready: u32,
+            bound_kernel_thread: bool,
+            senior: bool,
             tun: &Tunables,
         ) -> u32;
-        pub safe fn tw_native_vtime_charge(vtime: u64, ran_ns: u64, weight: u32, capacity: u32) -> u64;
-        pub safe fn tw_native_vtime_bound(
+        pub safe fn tw_here_ns(ago_ns: u64) -> u32;
+        pub safe fn tw_waits_us(waits_ns: u64) -> u32;
+        pub safe fn tw_is_used_up(senior: &Task, waiting: &Task, ages: &Ages, tun: &Tunables) -> bool;
+        pub safe fn tw_lost_after(senior: &Group, other: &Group, tun: &Tunables) -> u32;
+        pub safe fn tw_vtime_charge(vtime: u64, ran_ns: u64, weight: u32, capacity: u32) -> u64;
+        pub safe fn tw_find_origin(
+            run: &mut Run,
+            group: &Group,
+            seen: u32,
+            ready_ns: u64,
+            slept: bool,
+            now_ns: u64,
+            serial_threshold: u32,
+        );
+        pub safe fn tw_vtime_bound(
             vtime: u64,
             run: &Run,
             now: u64,
-            class: u32,
-            woke: u32,
+            class: Class,
+            woke: bool,
             tun: &Tunables,
         ) -> u64;
-        pub safe fn tw_native_clock(
+        pub safe fn tw_vtime_advance(vtime: u64, run: &Run, now: u64, class: Class, tun: &Tunables) -> u64;
+        pub safe fn tw_vtime_most(vtime: u64, run: &Run, now: u64) -> u64;
+        pub safe fn tw_is_beside_others(running: &Task, others_wait: bool) -> bool;
+        pub safe fn tw_clock(
             now: u64,
             running: &Task,
             weight: u32,
             light_ago_ns: u64,
-            others_wait: u32,
+            others_wait: bool,
             tun: &Tunables,
         ) -> u64;
-        pub safe fn tw_native_is_beside_others(running: &Task, others_wait: u32) -> u32;
-        pub safe fn tw_native_weighed_ns(weight: u32, ran_ns: u64) -> u64;
-        pub safe fn tw_native_mean_weight(before: u32, ran_ns: u64, weighed_ns: u64, in_ns: u64) -> u32;
-        pub safe fn tw_native_is_light(weight: u32) -> u32;
-        pub safe fn tw_native_weight_among(weight: u32, mean: u32) -> u32;
-        pub safe fn tw_native_due_beside(running: &Task, waiting: &Task, in_ns: u64) -> u32;
-        pub safe fn tw_native_makes_room(running: &Task, running_is_bound: u32, waiting_is_bound: u32)
-        -> u32;
-        pub safe fn tw_native_vtime_advance(
-            vtime: u64,
-            run: &Run,
-            now: u64,
-            class: u32,
-            tun: &Tunables,
-        ) -> u64;
-        pub safe fn tw_native_makes_way_in(
-            running: &mut Task,
-            waiting: &Task,
-            running_bound: u32,
-            waiting_bound: u32,
-            of_one_program: u32,
-            tun: &Tunables,
-        ) -> u64;
-        pub safe fn tw_native_slice(others_wait: u32, unequal: u32, look_ns: u64, tun: &Tunables) -> u64;
-        pub safe fn tw_native_goes_on_until_due(due_ns: u64, unequal: u32) -> u32;
-        pub safe fn tw_native_looks_for_better(comes: u32, looked: u32, unequal: u32) -> u32;
-        pub safe fn tw_native_search(class: u32, unequal: u32, mode: u32, smt: u32) -> u32;
-        pub safe fn tw_native_slice_of(class: u32, look_ns: u64, tun: &Tunables) -> u64;
-        pub safe fn tw_native_slice_beside(class: u32, due_ns: u64, weight: u32, tun: &Tunables) -> u64;
-        pub safe fn tw_native_serial_ready_ns(ran_ns: u64, waited_ns: u64) -> u64;
-        pub safe fn tw_native_serial_ready(before: u32, ready_ns: u64, in_ns: u64) -> u32;
-        pub safe fn tw_native_boost_left(serial_ready: u32, nr_cpus: u32) -> u32;
-        pub safe fn tw_native_goes_unboosted(nr_threads: u32, parallel_ago_ns: u64, tun: &Tunables) -> u32;
-        pub safe fn tw_native_here_ns(ago_ns: u64) -> u32;
-        pub safe fn tw_native_waits_us(waits_ns: u64) -> u32;
-        pub safe fn tw_native_moves_in_queue(task: &Task, key: u64, queued_key: u64, all: u32) -> u32;
-        pub safe fn tw_native_boost(boost_ns: u64, nr_waiting: u32, left: u32, tun: &Tunables) -> u64;
-        pub safe fn tw_native_keys_begin(keys: &mut Keys, task: &Task, boost_left: u32);
-        pub safe fn tw_native_keys_renew(keys: &mut Keys, nr_waiting: u32, boost_left: u32);
-        pub safe fn tw_native_key_in(keys: &Keys, task: &Task, unboosted: u32, tun: &Tunables) -> u64;
-        pub safe fn tw_native_keys_are_stale(
-            keys: &Keys,
-            nr_waiting: u32,
-            boost_left: u32,
-            tun: &Tunables,
-        ) -> u32;
-        pub safe fn tw_native_key(task: &Task, tun: &Tunables) -> u64;
-        pub safe fn tw_native_goes_first(task: &Task, other: &Task, tun: &Tunables) -> u32;
-        pub safe fn tw_native_runs_at_once(class: u32) -> u32;
-        pub safe fn tw_native_may_preempt(class: u32) -> u32;
-        pub safe fn tw_native_may_take(
-            class: u32,
-            running: u32,
-            wakes: u32,
-            nr_own_threads: u32,
-            tun: &Tunables,
-        ) -> u32;
-        pub safe fn tw_native_victim_scan(class: u32, nr_cpus: u32) -> u32;
-        pub safe fn tw_native_preempts(waking: &Task, running: &Task, tun: &Tunables) -> u32;
-        pub safe fn tw_native_just_came(here_ns: u64, tun: &Tunables) -> u32;
-        pub safe fn tw_native_stays_until(running: u32, here_ns: u64, now: u64, tun: &Tunables) -> u64;
-        pub safe fn tw_native_passed_over(waking: u32, until: u64, nr_parallel: u32, now: u64) -> u32;
-        pub safe fn tw_native_surely_stays(running_at_most: &Task, waking: &Task, tun: &Tunables) -> u32;
-        pub safe fn tw_native_turns_out(
-            running: &Task,
-            running_is_bound: u32,
-            waking_is_bound: u32,
-            tun: &Tunables,
-        ) -> u32;
-        pub safe fn tw_native_vtime_most(vtime: u64, run: &Run, now: u64) -> u64;
-        pub safe fn tw_native_due_in(running: &Task, waiting: &Task, tun: &Tunables) -> u64;
-        pub safe fn tw_native_clock_ahead(before_ns: i64, since_ns: i64, read_ns: i64) -> i64;
-        pub safe fn tw_native_kept_recently(ago_ns: u64, look_ns: u64, tun: &Tunables) -> u32;
-        pub safe fn tw_native_longer_look(timer_ns: u64, cpu_ns: u64) -> u64;
-        pub safe fn tw_native_look_takes(before_ns: u64, took_ns: u64) -> u64;
-        pub safe fn tw_native_step(class: u32, age_ns: u64, look_ns: u64, tun: &Tunables) -> u64;
-        pub safe fn tw_native_look_in(running: &Task, waiting: &Task, due_ns: u64, tun: &Tunables) -> u64;
-        pub safe fn tw_native_follows_senior(running: u32) -> u32;
-        pub safe fn tw_native_vtime_seen(
-            theirs: &Task,
-            mine: Option<&Task>,
-            across: u32,
-            tun: &Tunables,
-        ) -> u64;
-        pub safe fn tw_native_leaves_cache(woke: u32, waits_ns: u64) -> u32;
-        pub safe fn tw_native_yields(running: &Task, waiting: &Task, tun: &Tunables) -> u32;
+        pub safe fn tw_weighed_ns(weight: u32, ran_ns: u64) -> u64;
+        pub safe fn tw_mean_weight(before: u32, ran_ns: u64, weighed_ns: u64, in_ns: u64) -> u32;
+        pub safe fn tw_is_light(weight: u32) -> bool;
+        pub safe fn tw_weight_among(weight: u32, mean: u32) -> u32;
     }
 }
 
@@ -211,94 +187,87 @@ pub const BOOST_WHOLE: u32 = 65536;
 /// Over how many nanoseconds ready serial tasks are counted (`TW_CROWD_PERIOD_NS`).
 pub const CROWD_PERIOD_NS: u64 = 16_000_000;
 
-/// `struct tw_group`.
+/// A thread group: its ready threads, and when and at which vtime it became parallel (`struct tw_group`). May be shared between
+/// threads: C gets it by a shared reference where it changes it, too, for its words are atomics here, and each is changed there by one
+/// instruction.
 #[derive(Debug, Default)]
 #[repr(C)]
-struct RawGroup {
+pub struct Group {
     nr_ready: AtomicU32,
     lost: AtomicU32,
     began: AtomicU32,
     base: AtomicU32,
 }
 
-/// A thread group: its ready threads, and when and at which vtime it became parallel. May be shared between threads.
-#[derive(Debug, Default)]
-pub struct Group(RawGroup);
-
 impl Group {
     /// A thread became runnable. Returns how many are ready after it.
     pub fn add(&self) -> u32 {
-        // SAFETY: the pointer is valid, and the callee changes an atomic with one atomic instruction.
-        unsafe { ffi::tw_native_ready_add(&self.0) }
+        ffi::tw_ready_add(self)
     }
 
     /// A thread is no longer runnable. Returns how many are ready after it.
     pub fn sub(&self) -> u32 {
-        // SAFETY: as in `add`.
-        unsafe { ffi::tw_native_ready_sub(&self.0) }
+        ffi::tw_ready_sub(self)
     }
 
     /// How many threads are ready now.
     pub fn nr_ready(&self) -> u32 {
-        self.0.nr_ready.load(Ordering::SeqCst)
+        self.nr_ready.load(Ordering::SeqCst)
     }
 
     /// It became parallel now, at this current vtime, both in nanoseconds, while the senior program, or the last one, has lost
     /// so much.
     pub fn begin(&self, now_ns: u64, vtime_now: u64, senior_lost: u32) {
-        // SAFETY: the pointer is valid, and the callee stores to aligned words that are atomics here.
-        unsafe { ffi::tw_native_phase_begin(&self.0, now_ns, vtime_now, senior_lost) }
+        ffi::tw_phase_begin(self, now_ns, vtime_now, senior_lost)
     }
 
     /// Names the parallel phase that began last.
     pub fn phase(&self) -> u32 {
-        self.0.began.load(Ordering::SeqCst)
+        self.began.load(Ordering::SeqCst)
     }
 
     /// The vtime at which it began, seen from the current one.
     pub fn base(&self, vtime_now: u64) -> u64 {
-        ffi::tw_native_unstamp(self.0.base.load(Ordering::SeqCst), vtime_now)
+        ffi::tw_unstamp(self.base.load(Ordering::SeqCst), vtime_now)
     }
 
     /// For how many nanoseconds it has gone on.
     pub fn age_ns(&self, now_ns: u64) -> u64 {
-        ffi::tw_native_phase_age_ns(&self.0, now_ns)
+        ffi::tw_phase_age_ns(self, now_ns)
     }
 
-    /// What it has lost by waiting, a [`loss`] that wraps.
+    /// What it has lost by waiting, a [`Waiting::loss`] that wraps.
     pub fn lost(&self) -> u32 {
-        self.0.lost.load(Ordering::SeqCst)
+        self.lost.load(Ordering::SeqCst)
     }
 
     /// It lost so much more.
     pub fn lose(&self, loss: u32) {
-        self.0.lost.fetch_add(loss, Ordering::SeqCst);
+        self.lost.fetch_add(loss, Ordering::SeqCst);
     }
 
     /// By how much more it has lost, of which a task runs on a slower CPU, than another, of which one runs on the faster, as far
     /// as these go by it.
     pub fn lost_more_there(&self, task: &Task, there: &Task, other: &Self, tun: &Tunables) -> i32 {
-        ffi::tw_native_lost_more_there(task, &self.0, there, &other.0, tun)
+        ffi::tw_lost_more_there(task, self, there, other, tun)
     }
 
     /// Its turn as the senior one ends because its boost is used up, for this other group.
     pub fn end_turn_for(&self, other: &Self, tun: &Tunables) {
-        let lost = ffi::tw_native_lost_after(&self.0, &other.0, tun);
-        self.0.lost.store(lost, Ordering::SeqCst);
+        let lost = ffi::tw_lost_after(self, other, tun);
+        self.lost.store(lost, Ordering::SeqCst);
     }
 
     /// Whether this group takes the place of the senior one, if there is one, of which a parallel task is looked at.
     /// What it has lost is brought near to what the senior one has.
     pub fn claims(&self, senior: Option<&Self>, tun: &Tunables) -> bool {
-        let senior = senior.map_or(std::ptr::null(), |senior| &raw const senior.0);
-        // SAFETY: the pointers are valid or null, and the callee stores to an aligned word that is an atomic here.
-        unsafe { ffi::tw_native_claims(&self.0, senior, tun) != 0 }
+        ffi::tw_claims(self, senior, tun)
     }
 }
 
 /// What a program loses where a task of this class and weight ran for so long on a CPU of this capacity, in units of 1.024 us.
 pub fn loss_of_speed(class: Class, ran_ns: u64, capacity: u32, weight: u32) -> u32 {
-    ffi::tw_native_loss_of_speed(class as u32, ran_ns, capacity, weight)
+    ffi::tw_loss_of_speed(class, ran_ns, capacity, weight)
 }
 
 /// What a program loses while a thread of it waits.
@@ -319,7 +288,7 @@ pub struct Waiting {
 impl Waiting {
     /// In units of 1.024 us.
     pub fn loss(&self) -> u32 {
-        ffi::tw_native_loss(
+        ffi::tw_loss(
             self.waited_ns,
             self.weight,
             self.nr_ready,
@@ -341,7 +310,7 @@ pub struct Ages {
 
 /// Whether the ready threads of a program with so many threads are counted at all.
 pub fn is_counted(nr_threads: u32, serial_threshold: u32) -> bool {
-    ffi::tw_native_is_counted(nr_threads, serial_threshold) != 0
+    ffi::tw_is_counted(nr_threads, serial_threshold)
 }
 
 /// Who lost its CPU waits for so long there before it leaves its last-level cache.
@@ -349,22 +318,22 @@ pub const LEAVES_CACHE_NS: u64 = 500_000;
 
 /// Whether a task that has waited for so long goes to an idle CPU behind another last-level cache.
 pub fn leaves_cache(woke: bool, waits_ns: u64) -> bool {
-    ffi::tw_native_leaves_cache(woke.into(), waits_ns) != 0
+    ffi::tw_leaves_cache(woke, waits_ns)
 }
 
 /// Whether the thread that made it so many ready threads began a parallel phase.
 pub fn phase_began(nr_ready: u32, serial_threshold: u32) -> bool {
-    ffi::tw_native_phase_began(nr_ready, serial_threshold) != 0
+    ffi::tw_phase_began(nr_ready, serial_threshold)
 }
 
 /// Whether the thread whose sleep left so many ready threads ended a parallel phase.
 pub fn phase_ended(nr_ready: u32, serial_threshold: u32) -> bool {
-    ffi::tw_native_phase_ended(nr_ready, serial_threshold) != 0
+    ffi::tw_phase_ended(nr_ready, serial_threshold)
 }
 
 /// Whether a CPU of this capacity is so much faster than another that a migration is worth it.
 pub fn is_faster(capacity: u32, than: u32) -> bool {
-    ffi::tw_native_is_faster(capacity, than) != 0
+    ffi::tw_is_faster(capacity, than)
 }
 
 /// CPUs of these capacities, the fastest first, and how many of them are faster than the slowest.
@@ -381,12 +350,7 @@ pub fn fastest_first(capacities: &[u32]) -> (Vec<usize>, usize) {
 
 /// What a CPU of this capacity is worth to a task of this class, if others of its core run, or a serial task.
 pub fn worth(class: Class, capacity: u32, shared: bool, beside_serial: bool) -> u32 {
-    ffi::tw_native_worth(
-        class as u32,
-        capacity,
-        u32::from(shared),
-        u32::from(beside_serial),
-    )
+    ffi::tw_worth(class, capacity, shared, beside_serial)
 }
 
 /// A CPU as a task sees it that might go there (`struct tw_place`).
@@ -435,12 +399,12 @@ impl Choice {
 
     /// Whether a task of this class chooses this place before those it has seen.
     pub fn is_now(&mut self, class: Class, there: &Place) -> bool {
-        ffi::tw_native_chooses(self, class as u32, there) != 0
+        ffi::tw_chooses(self, class, there)
     }
 
     /// Whether no place of at most this capacity that it has not seen can be chosen before the one that is.
     pub fn is_made(&self, capacity: u32) -> bool {
-        ffi::tw_native_has_chosen(self, capacity) != 0
+        ffi::tw_has_chosen(self, capacity)
     }
 }
 
@@ -472,7 +436,7 @@ impl Seat {
 
     /// The task takes the idle CPU of the least rank, and not one that has none.
     pub fn rank(&self) -> Option<u32> {
-        Some(ffi::tw_native_seat_rank(self)).filter(|&rank| rank != u32::MAX)
+        Some(ffi::tw_seat_rank(self)).filter(|&rank| rank != u32::MAX)
     }
 }
 
@@ -508,27 +472,26 @@ pub struct Spot {
 impl Spot {
     /// The task takes the idle CPU of the least rank, and not one that has none.
     pub fn rank(&self, mode: Mode) -> Option<u32> {
-        Some(ffi::tw_native_spot_rank(self, mode as u32)).filter(|&rank| rank != u32::MAX)
+        Some(ffi::tw_spot_rank(self, mode)).filter(|&rank| rank != u32::MAX)
     }
 
     /// Whether a task of this class that runs here, and is counted at neither, leaves for another one.
     pub fn is_left_for(&self, other: &Self, class: Class, mode: Mode) -> bool {
-        let rank = |spot| ffi::tw_native_spot_rank(spot, mode as u32);
-        ffi::tw_native_leaves_spot(class as u32, rank(self), rank(other)) != 0
+        let rank = |spot| ffi::tw_spot_rank(spot, mode);
+        ffi::tw_leaves_spot(class, rank(self), rank(other))
     }
 }
 
 impl Class {
     /// A task of this class on a core that others share, serial ones or not, leaves its CPU for an idle one of less rank.
     pub fn leaves_seat_for(self, shared: bool, beside_serial: bool) -> u32 {
-        ffi::tw_native_leaves_seat_for(self as u32, u32::from(shared), u32::from(beside_serial))
+        ffi::tw_leaves_seat_for(self, shared, beside_serial)
     }
 
     /// Where a task of this class looks for a better CPU, on a machine of CPUs that differ in speed, with a mode, or with shared
     /// cores.
     pub fn search(self, unequal: bool, mode: bool, smt: bool) -> Search {
-        let [unequal, mode, smt] = [unequal, mode, smt].map(u32::from);
-        match ffi::tw_native_search(self as u32, unequal, mode, smt) {
+        match ffi::tw_search(self, unequal, mode, smt) {
             1 => Search::Place,
             2 => Search::Spot,
             3 => Search::Seat,
@@ -539,6 +502,7 @@ impl Class {
 
 /// What a task that runs is to one that waits (`struct tw_beside`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Beside {
     /// That which runs may run on one CPU only.
     pub running_bound: bool,
@@ -564,13 +528,13 @@ pub enum Search {
 /// Whether a task that is queued looks for a better CPU: one that comes to run, as it woke up or is new, or one that makes way and
 /// has looked before it did, on a machine of CPUs that differ in speed or not.
 pub fn looks_for_better(comes: bool, looked: bool, unequal: bool) -> bool {
-    ffi::tw_native_looks_for_better(u32::from(comes), u32::from(looked), u32::from(unequal)) != 0
+    ffi::tw_looks_for_better(comes, looked, unequal)
 }
 
 /// Whether a task goes on until the one that waits is due, in so many nanoseconds or nobody (0), or has the slice of one for which
 /// no other has to wait.
 pub fn goes_on_until_due(due_ns: u64, unequal: bool) -> bool {
-    ffi::tw_native_goes_on_until_due(due_ns, u32::from(unequal)) != 0
+    ffi::tw_goes_on_until_due(due_ns, unequal)
 }
 
 /// What a task is to the ordering (`enum tw_class`).
@@ -623,7 +587,7 @@ impl Task {
     /// Whether it moves to this key in its queue, where it was queued under that one: where all are put in order, or because it
     /// waits for long.
     pub fn moves_in_queue(&self, key: u64, queued_key: u64, all: bool) -> bool {
-        ffi::tw_native_moves_in_queue(self, key, queued_key, all.into()) != 0
+        ffi::tw_moves_in_queue(self, key, queued_key, all)
     }
 }
 
@@ -642,12 +606,12 @@ pub struct Keys {
 impl Keys {
     /// Anew if nobody waits where this task is about to be queued.
     pub fn begin(&mut self, task: &Task, boost_left: u32) {
-        ffi::tw_native_keys_begin(self, task, boost_left);
+        ffi::tw_keys_begin(self, task, boost_left);
     }
 
     /// By what holds now, where so many wait.
     pub fn renew(&mut self, nr_waiting: u32, boost_left: u32) {
-        ffi::tw_native_keys_renew(self, nr_waiting, boost_left);
+        ffi::tw_keys_renew(self, nr_waiting, boost_left);
     }
 }
 
@@ -711,15 +675,7 @@ impl Run {
         now_ns: u64,
         serial_threshold: u32,
     ) {
-        ffi::tw_native_find_origin(
-            self,
-            &group.0,
-            seen,
-            ready_ns,
-            slept.into(),
-            now_ns,
-            serial_threshold,
-        );
+        ffi::tw_find_origin(self, group, seen, ready_ns, slept, now_ns, serial_threshold);
     }
 }
 
@@ -753,203 +709,200 @@ impl Tunables {
     /// The class of a task, a kernel thread bound to its CPU or not, of the senior program or another, in a group with so
     /// many ready threads.
     pub fn class_of(&self, nr_ready: u32, bound_kernel_thread: bool, senior: bool) -> Class {
-        let class =
-            ffi::tw_native_class_of(nr_ready, u32::from(bound_kernel_thread), u32::from(senior), self);
+        let class = ffi::tw_class_of(nr_ready, bound_kernel_thread, senior, self);
         Class::try_from(u64::from(class)).expect("tw_class_of returns a class")
     }
 
     /// The vtime, kept near the vtime `now`; with less credit for a task that woke up.
     pub fn vtime_bound(&self, vtime: u64, run: &Run, now: u64, class: Class, woke: bool) -> u64 {
-        ffi::tw_native_vtime_bound(vtime, run, now, class as u32, u32::from(woke), self)
+        ffi::tw_vtime_bound(vtime, run, now, class, woke, self)
     }
 
     /// The vtime brought up to date, kept near the vtime `now`; from where its phase began, if it starts with that.
     pub fn vtime_advance(&self, vtime: u64, run: &Run, now: u64, class: Class) -> u64 {
-        ffi::tw_native_vtime_advance(vtime, run, now, class as u32, self)
+        ffi::tw_vtime_advance(vtime, run, now, class, self)
     }
 
     /// The current vtime, `now`, after this task of this weight ([`weight_among`]) was found running, so many nanoseconds after it last
     /// followed a light one, and others wait anywhere or not.
     pub fn clock(&self, now: u64, running: &Task, weight: u32, light_ago_ns: u64, others_wait: bool) -> u64 {
-        ffi::tw_native_clock(now, running, weight, light_ago_ns, u32::from(others_wait), self)
+        ffi::tw_clock(now, running, weight, light_ago_ns, others_wait, self)
     }
 
     /// A boost of this many nanoseconds beside so many tasks that wait in a queue, where this is left of boosts.
     pub fn boost(&self, boost_ns: u64, nr_waiting: u32, left: u32) -> u64 {
-        ffi::tw_native_boost(boost_ns, nr_waiting, left, self)
+        ffi::tw_boost(boost_ns, nr_waiting, left, self)
     }
 
     /// Whether a task of a program with so few threads that it is always serial goes by its vtime on the CPU to which it is bound,
     /// where so long ago a parallel one was ready that is bound there too.
     pub fn goes_unboosted(&self, nr_threads: u32, parallel_ago_ns: u64) -> bool {
-        ffi::tw_native_goes_unboosted(nr_threads, parallel_ago_ns, self) != 0
+        ffi::tw_goes_unboosted(nr_threads, parallel_ago_ns, self)
     }
 
     /// The task's position beside those that wait at its CPU now: the smaller goes first.
     pub fn key(&self, task: &Task) -> u64 {
-        ffi::tw_native_key(task, self)
+        ffi::tw_key(task, self)
     }
 
     /// The key of a task in a queue, without a boost ([`Tunables::goes_unboosted`]) or not.
     pub fn key_in(&self, keys: &Keys, task: &Task, unboosted: bool) -> u64 {
-        ffi::tw_native_key_in(keys, task, u32::from(unboosted), self)
+        ffi::tw_key_in(keys, task, unboosted, self)
     }
 
     /// Whether a queue's keys go by boosts of more than twice, or less than half, what they are now, and 10 ms apart.
     pub fn keys_are_stale(&self, keys: &Keys, nr_waiting: u32, boost_left: u32) -> bool {
-        ffi::tw_native_keys_are_stale(keys, nr_waiting, boost_left, self) != 0
+        ffi::tw_keys_are_stale(keys, nr_waiting, boost_left, self)
     }
 
     /// Whether one of two waiting tasks goes first.
     pub fn goes_first(&self, task: &Task, other: &Task) -> bool {
-        ffi::tw_native_goes_first(task, other, self) != 0
+        ffi::tw_goes_first(task, other, self)
     }
 
     /// Whether a task that became ready takes the CPU of a running one.
     pub fn preempts(&self, waking: &Task, running: &Task) -> bool {
-        ffi::tw_native_preempts(waking, running, self) != 0
+        ffi::tw_preempts(waking, running, self)
     }
 
     /// Whether a task that woke up takes its CPU at once from a serial one, where each is bound to that or not.
     pub fn turns_out(&self, running: &Task, running_is_bound: bool, waking_is_bound: bool) -> bool {
-        ffi::tw_native_turns_out(running, running_is_bound.into(), waking_is_bound.into(), self) != 0
+        ffi::tw_turns_out(running, running_is_bound, waking_is_bound, self)
     }
 
     /// Whether a serial task that came so many nanoseconds ago goes on beside a serial one that woke up, whatever that is owed.
     pub fn just_came(&self, here_ns: u64) -> bool {
-        ffi::tw_native_just_came(here_ns, self) != 0
+        ffi::tw_just_came(here_ns, self)
     }
 
     /// Until when no serial task that wakes up can take a CPU on which a task of this class came so many nanoseconds ago, nor
     /// one to which another serial one comes meanwhile; 0 for a later class. Of a CPU that runs nobody: [`Class::Kernel`] and 0.
     pub fn stays_until(&self, running: Class, here_ns: u64, now: u64) -> u64 {
-        ffi::tw_native_stays_until(running as u32, here_ns, now, self)
+        ffi::tw_stays_until(running, here_ns, now, self)
     }
 
     /// Whether a serial task goes on beside a serial one that woke up, as a vtime beyond which its own is not ([`vtime_most`])
     /// and its time on the CPU show: then it is not preempted, whatever a closer look would say.
     pub fn surely_stays(&self, running_at_most: &Task, waking: &Task) -> bool {
-        ffi::tw_native_surely_stays(running_at_most, waking, self) != 0
+        ffi::tw_surely_stays(running_at_most, waking, self)
     }
 
     /// Whether what a program with so many threads loses is counted, on CPUs that differ in speed or not.
     pub fn counts_loss(&self, nr_threads: u32, unequal: bool) -> bool {
-        ffi::tw_native_counts_loss(nr_threads, u32::from(unequal), self) != 0
+        ffi::tw_counts_loss(nr_threads, unequal, self)
     }
 
     /// Whether a task that runs on a slower CPU takes a faster one over from what runs there, whose program has lost so much
     /// less than its own.
     pub fn takes_turn(&self, task: &Task, there: &Task, lost_more: i32) -> bool {
-        ffi::tw_native_takes_turn(task, there, lost_more, self) != 0
+        ffi::tw_takes_turn(task, there, lost_more, self)
     }
 
     /// For how many nanoseconds of vtime a task may go on before it makes way for one that waits, with all that comes before
     /// [`Self::due_in`]; the step between the two is noted in it.
     pub fn makes_way_in(&self, running: &mut Task, waiting: &Task, beside: Beside) -> u64 {
-        let bound = [beside.running_bound, beside.waiting_bound].map(u32::from);
-        let one = u32::from(beside.of_one_program);
-        ffi::tw_native_makes_way_in(running, waiting, bound[0], bound[1], one, self)
+        ffi::tw_makes_way_in(running, waiting, &beside, self)
     }
 
     /// How long a task runs before those who wait are considered, in nanoseconds, or before a faster CPU of an unequal machine is
     /// looked for.
     pub fn slice(&self, others_wait: bool, unequal: bool, look_ns: u64) -> u64 {
-        ffi::tw_native_slice(u32::from(others_wait), u32::from(unequal), look_ns, self)
+        ffi::tw_slice(others_wait, unequal, look_ns, self)
     }
 
     /// Whether it is worth a look for a CPU that has nothing to do that a slower one kept its task so long ago, where a look
     /// takes so long ([`look_takes`]).
     pub fn kept_recently(&self, ago_ns: u64, look_ns: u64) -> bool {
-        ffi::tw_native_kept_recently(ago_ns, look_ns, self) != 0
+        ffi::tw_kept_recently(ago_ns, look_ns, self)
     }
 
     /// How long a task of this class runs that waited, before those who wait then are considered, where a look takes so long
     /// ([`look_takes`]), in nanoseconds.
     pub fn slice_of(&self, class: Class, look_ns: u64) -> u64 {
-        ffi::tw_native_slice_of(class as u32, look_ns, self)
+        ffi::tw_slice_of(class, look_ns, self)
     }
 
     /// How long a task of this class and weight goes on beside waiting ones, the best of which is due in `due_ns` of its vtime, in
     /// nanoseconds.
     pub fn slice_beside(&self, class: Class, due_ns: u64, weight: u32) -> u64 {
-        ffi::tw_native_slice_beside(class as u32, due_ns, weight, self)
+        ffi::tw_slice_beside(class, due_ns, weight, self)
     }
 
     /// For how many nanoseconds of vtime a task may go on beside a waiting one.
     pub fn due_in(&self, running: &Task, waiting: &Task) -> u64 {
-        ffi::tw_native_due_in(running, waiting, self)
+        ffi::tw_due_in(running, waiting, self)
     }
 
     /// Whether the turn of the senior program is over, a task of which is to make way for a waiting one.
     pub fn is_used_up(&self, senior: &Task, waiting: &Task, ages: &Ages) -> bool {
-        ffi::tw_native_is_used_up(senior, waiting, ages, self) != 0
+        ffi::tw_is_used_up(senior, waiting, ages, self)
     }
 
     /// How far, in nanoseconds, a task of this class runs ahead of one that waits before it yields, so long after its program's
     /// parallel phase began, where a look of the timer takes so long ([`look_takes`]).
     pub fn step(&self, class: Class, age_ns: u64, look_ns: u64) -> u64 {
-        ffi::tw_native_step(class as u32, age_ns, look_ns, self)
+        ffi::tw_step(class, age_ns, look_ns, self)
     }
 
     /// In how many nanoseconds to look again at a running task beside a waiting one that is due in so many.
     pub fn look_in(&self, running: &Task, waiting: &Task, due_ns: u64) -> u64 {
-        ffi::tw_native_look_in(running, waiting, due_ns, self)
+        ffi::tw_look_in(running, waiting, due_ns, self)
     }
 
     /// The vtime of a task in another queue, behind the same last-level cache or `across`, for a CPU to go by whose own queue begins
     /// with `mine`.
     pub fn vtime_seen(&self, theirs: &Task, mine: Option<&Task>, across: bool) -> u64 {
-        ffi::tw_native_vtime_seen(theirs, mine, across.into(), self)
+        ffi::tw_vtime_seen(theirs, mine, across, self)
     }
 
     /// Whether a task of this class, that is new or woke up or neither, may take the CPU of a running one of that class at all;
     /// with the threads of their program if both are of one, else 0.
     pub fn may_take(&self, class: Class, running: Class, wakes: bool, nr_own_threads: u32) -> bool {
-        ffi::tw_native_may_take(class as u32, running as u32, wakes.into(), nr_own_threads, self) != 0
+        ffi::tw_may_take(class, running, wakes, nr_own_threads, self)
     }
 
     /// Whether a task at the end of its slice makes way for a waiting one.
     pub fn yields(&self, running: &Task, waiting: &Task) -> bool {
-        ffi::tw_native_yields(running, waiting, self) != 0
+        ffi::tw_yields(running, waiting, self)
     }
 }
 
 /// A vtime beyond which no task comes ([`Tunables::vtime_advance`]) that was charged up to `vtime` and ran so since, but one
 /// that starts with a phase.
 pub fn vtime_most(vtime: u64, run: &Run, now: u64) -> u64 {
-    ffi::tw_native_vtime_most(vtime, run, now)
+    ffi::tw_vtime_most(vtime, run, now)
 }
 
 /// Whether a task of this class runs at once on its CPU, whatever runs there.
 pub fn runs_at_once(class: Class) -> bool {
-    ffi::tw_native_runs_at_once(class as u32) != 0
+    ffi::tw_runs_at_once(class)
 }
 
 /// Whether a task looks for a seat of less rank than this ([`Class::leaves_seat_for`]); the last look in vain at all cores was at
 /// `in_vain_at_ns`.
 pub fn looks_for_seat(limit: u32, now_ns: u64, in_vain_at_ns: u64) -> bool {
-    ffi::tw_native_looks_for_seat(limit, now_ns, in_vain_at_ns) != 0
+    ffi::tw_looks_for_seat(limit, now_ns, in_vain_at_ns)
 }
 
 /// Whether a task of this class changes places with that of a CPU that asks for it.
 pub fn answers_call(class: Class) -> bool {
-    ffi::tw_native_answers_call(class as u32) != 0
+    ffi::tw_answers_call(class)
 }
 
 /// Whether a task of this class ever takes the CPU of a running one.
 pub fn may_preempt(class: Class) -> bool {
-    ffi::tw_native_may_preempt(class as u32) != 0
+    ffi::tw_may_preempt(class)
 }
 
 /// Whether a task of this class that wakes up need not look at CPUs to take: the first of them is to be had at `until`
 /// ([`Tunables::stays_until`]), and so many programs are parallel.
 pub fn passed_over(waking: Class, until: u64, nr_parallel: u32, now: u64) -> bool {
-    ffi::tw_native_passed_over(waking as u32, until, nr_parallel, now) != 0
+    ffi::tw_passed_over(waking, until, nr_parallel, now)
 }
 
 /// At how many CPUs a waking task of this class looks for one to take over.
 pub fn victim_scan(class: Class, nr_cpus: u32) -> u32 {
-    ffi::tw_native_victim_scan(class as u32, nr_cpus)
+    ffi::tw_victim_scan(class, nr_cpus)
 }
 
 /// The mean weight of tasks of nice 0, in 65536ths (`TW_WEIGHT_ONE`).
@@ -957,29 +910,29 @@ pub const MEAN_WEIGHT_ONE: u32 = 6_553_600;
 
 /// What counts of a task of this weight that ran for so many nanoseconds towards the mean of those that run.
 pub fn weighed_ns(weight: u32, ran_ns: u64) -> u64 {
-    ffi::tw_native_weighed_ns(weight, ran_ns)
+    ffi::tw_weighed_ns(weight, ran_ns)
 }
 
 /// The mean weight of those that run, in 65536ths, so much before, after they ran for `ran_ns` in sum in the last `in_ns` and weighed
 /// so much ([`weighed_ns`]).
 pub fn mean_weight(before: u32, ran_ns: u64, weighed_ns: u64, in_ns: u64) -> u32 {
-    ffi::tw_native_mean_weight(before, ran_ns, weighed_ns, in_ns)
+    ffi::tw_mean_weight(before, ran_ns, weighed_ns, in_ns)
 }
 
 /// Whether a task that weighs so much among those that run ([`weight_among`]) is light beside them.
 pub fn is_light(weight: u32) -> bool {
-    ffi::tw_native_is_light(weight) != 0
+    ffi::tw_is_light(weight)
 }
 
 /// What a task of this weight weighs among such that weigh so much on the mean, in 65536ths: 1 to 10000; 100 for nice 0, 50 for one
 /// lighter than half of that among its like.
 pub fn weight_among(weight: u32, mean: u32) -> u32 {
-    ffi::tw_native_weight_among(weight, mean)
+    ffi::tw_weight_among(weight, mean)
 }
 
 /// Whether a running task, while others wait anywhere or not, is beside others, so that the mean weight and the clock go by it.
 pub fn is_beside_others(running: &Task, others_wait: bool) -> bool {
-    ffi::tw_native_is_beside_others(running, u32::from(others_wait)) != 0
+    ffi::tw_is_beside_others(running, others_wait)
 }
 
 /// Of which class a task is that is due to make way, beside the one that it makes way for (`enum tw_due`).
@@ -997,7 +950,7 @@ pub enum Due {
 impl Due {
     /// Where it is due in so many nanoseconds.
     pub fn of(running: &Task, waiting: &Task, in_ns: u64) -> Option<Self> {
-        Self::from_number(ffi::tw_native_due_beside(running, waiting, in_ns))
+        Self::from_number(ffi::tw_due_beside(running, waiting, in_ns))
     }
 
     fn from_number(number: u32) -> Option<Self> {
@@ -1012,57 +965,57 @@ impl Due {
 
 /// Whether a running task, bound to its CPU or not, makes way for a waiting one because only that is bound.
 pub fn makes_room(running: &Task, running_is_bound: bool, waiting_is_bound: bool) -> bool {
-    ffi::tw_native_makes_room(running, u32::from(running_is_bound), u32::from(waiting_is_bound)) != 0
+    ffi::tw_makes_room(running, running_is_bound, waiting_is_bound)
 }
 
 /// For how long a serial task counts as ready that ran for so long since it was last charged, and waited, in nanoseconds.
 pub fn serial_ready_ns(ran_ns: u64, waited_ns: u64) -> u64 {
-    ffi::tw_native_serial_ready_ns(ran_ns, waited_ns)
+    ffi::tw_serial_ready_ns(ran_ns, waited_ns)
 }
 
 /// How many serial tasks are ready, in 256ths, of as many before, after they were ready for `ready_ns` in sum.
 pub fn serial_ready(before: u32, ready_ns: u64, in_ns: u64) -> u32 {
-    ffi::tw_native_serial_ready(before, ready_ns, in_ns)
+    ffi::tw_serial_ready(before, ready_ns, in_ns)
 }
 
 /// By how much a clock that is read late at times is ahead of another, in nanoseconds: as read now, or as before, so long ago.
 pub fn clock_ahead(before_ns: i64, since_ns: i64, read_ns: i64) -> i64 {
-    ffi::tw_native_clock_ahead(before_ns, since_ns, read_ns)
+    ffi::tw_clock_ahead(before_ns, since_ns, read_ns)
 }
 
 /// What a look takes on the mean, in nanoseconds, after one that took so long: one of the timer, or of a CPU.
 pub fn look_takes(before_ns: u64, took_ns: u64) -> u64 {
-    ffi::tw_native_look_takes(before_ns, took_ns)
+    ffi::tw_look_takes(before_ns, took_ns)
 }
 
 /// What a look takes, in nanoseconds, for which slices leave time: one of the timer, or of a CPU of an unequal machine at faster
 /// ones when a slice ends, whichever takes longer.
 pub fn longer_look(timer_ns: u64, cpu_ns: u64) -> u64 {
-    ffi::tw_native_longer_look(timer_ns, cpu_ns)
+    ffi::tw_longer_look(timer_ns, cpu_ns)
 }
 
 /// Whether a CPU on which a task of this class runs looks at its queue at once when another program has become senior.
 pub fn follows_senior(running: Class) -> bool {
-    ffi::tw_native_follows_senior(running as u32) != 0
+    ffi::tw_follows_senior(running)
 }
 
 /// What [`Task::here_ns`] says of a task that came to its CPU so many nanoseconds ago: a second at most.
 pub fn here_ns(ago_ns: u64) -> u32 {
-    ffi::tw_native_here_ns(ago_ns)
+    ffi::tw_here_ns(ago_ns)
 }
 
 /// What a [`Task`] says of a wait of so many nanoseconds, in microseconds: an hour at most.
 pub fn waits_us(waits_ns: u64) -> u32 {
-    ffi::tw_native_waits_us(waits_ns)
+    ffi::tw_waits_us(waits_ns)
 }
 
 /// What is left of boosts, in 65536ths ([`BOOST_WHOLE`] is all), beside so many ready serial tasks, in 256ths.
 pub fn boost_left(serial_ready: u32, nr_cpus: u32) -> u32 {
-    ffi::tw_native_boost_left(serial_ready, nr_cpus)
+    ffi::tw_boost_left(serial_ready, nr_cpus)
 }
 
 /// The vtime after running for `ran_ns` on a CPU of this capacity with a weight of 1 to 10000, where 100 is a nice-0
 /// task.
 pub fn vtime_charge(vtime: u64, ran_ns: u64, weight: u32, capacity: u32) -> u64 {
-    ffi::tw_native_vtime_charge(vtime, ran_ns, weight, capacity)
+    ffi::tw_vtime_charge(vtime, ran_ns, weight, capacity)
 }

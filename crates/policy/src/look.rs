@@ -4,41 +4,36 @@
 use crate::{Due, Task, Tunables};
 
 mod ffi {
-    use super::{Look, Task, Timer, Tunables};
+    use super::{Due, Look, Task, Timer, Tunables};
 
     unsafe extern "C" {
-        pub safe fn tw_native_look_begin(look: &mut Look, now_ns: u64, nr_cpus: u32);
-        pub safe fn tw_native_look_ages(look: &mut Look) -> u32;
-        pub safe fn tw_native_look_has_all(look: &mut Look);
-        pub safe fn tw_native_look_disturb(look: &mut Look);
-        pub safe fn tw_native_look_found(look: &mut Look, held: u32);
-        pub safe fn tw_native_look_waits(look: &mut Look);
-        pub safe fn tw_native_look_due(
+        pub safe fn tw_look_begin(look: &mut Look, now_ns: u64, nr_cpus: u32);
+        pub safe fn tw_look_disturb(look: &mut Look);
+        pub safe fn tw_look_ages(look: &mut Look) -> bool;
+        pub safe fn tw_look_has_all(look: &mut Look);
+        pub safe fn tw_look_found(look: &mut Look, held: bool);
+        pub safe fn tw_look_waits(look: &mut Look);
+        pub safe fn tw_look_due(
             look: &mut Look,
             running: &Task,
             waiting: &Task,
             in_ns: u64,
             tun: &Tunables,
         ) -> u32;
-        pub safe fn tw_native_look_kick(look: &mut Look, due: u32, for_foremost: u32) -> u32;
-        pub safe fn tw_native_look_expect(look: &mut Look);
-        pub safe fn tw_native_look_is_early(look: &mut Look, went_over: u32) -> u32;
-        pub safe fn tw_native_look_saw_nobody(look: &Look, nr_cpus: u32) -> u32;
-        pub safe fn tw_native_timer_stopped(timer: &Timer, now_ns: u64) -> u32;
-        pub safe fn tw_native_timer_hastens(timer: &Timer, now_ns: u64, in_ns: u64) -> u32;
-        pub safe fn tw_native_timer_starts(timer: &Timer, now_ns: u64, in_ns: u64) -> u32;
-        pub safe fn tw_native_timer_for(
+        pub safe fn tw_look_kick(look: &mut Look, due: Due, for_foremost: bool) -> u32;
+        pub safe fn tw_look_expect(look: &mut Look);
+        pub safe fn tw_look_is_early(look: &mut Look, went_over: bool) -> bool;
+        pub safe fn tw_look_again(look: &mut Look, shortest_ns: u64, went_over: bool, nr_cpus: u32) -> u64;
+        pub safe fn tw_look_saw_nobody(look: &Look, nr_cpus: u32) -> bool;
+        pub safe fn tw_timer_stopped(timer: &Timer, now_ns: u64) -> bool;
+        pub safe fn tw_timer_hastens(timer: &Timer, now_ns: u64, in_ns: u64) -> bool;
+        pub safe fn tw_timer_starts(timer: &Timer, now_ns: u64, in_ns: u64) -> bool;
+        pub safe fn tw_timer_for(
             timer: &mut Timer,
             task: &Task,
             nr_threads: u32,
             now_ns: u64,
             tun: &Tunables,
-        ) -> u64;
-        pub safe fn tw_native_look_again(
-            look: &mut Look,
-            shortest_ns: u64,
-            went_over: u32,
-            nr_cpus: u32,
         ) -> u64;
     }
 }
@@ -90,27 +85,27 @@ pub enum Kick {
 impl Look {
     /// A look begins, at this time since the machine was booted, on so many CPUs.
     pub fn begin(&mut self, now_ns: u64, nr_cpus: u32) {
-        ffi::tw_native_look_begin(self, now_ns, nr_cpus);
+        ffi::tw_look_begin(self, now_ns, nr_cpus);
     }
 
     /// It comes to a queue: whether those go forward in it that wait for long.
     pub fn ages(&mut self) -> bool {
-        ffi::tw_native_look_ages(self) != 0
+        ffi::tw_look_ages(self)
     }
 
     /// It has been at all queues that may hold something.
     pub fn has_all(&mut self) {
-        ffi::tw_native_look_has_all(self);
+        ffi::tw_look_has_all(self);
     }
 
     /// Somebody may need a look before long.
     pub fn disturb(&mut self) {
-        ffi::tw_native_look_disturb(self);
+        ffi::tw_look_disturb(self);
     }
 
     /// It looked at a queue, which held somebody or not.
     pub fn found(&mut self, held: bool) {
-        ffi::tw_native_look_found(self, held.into());
+        ffi::tw_look_found(self, held);
     }
 
     /// How many queues held somebody so far.
@@ -120,18 +115,18 @@ impl Look {
 
     /// The first task of a queue waits for a CPU whose task makes way.
     pub fn waits(&mut self) {
-        ffi::tw_native_look_waits(self);
+        ffi::tw_look_waits(self);
     }
 
     /// It looked at what runs on a CPU, which makes way for a waiting task in so many nanoseconds: of which class that is, if it is
     /// due.
     pub fn due(&mut self, running: &Task, waiting: &Task, in_ns: u64, tun: &Tunables) -> Option<Due> {
-        Due::from_number(ffi::tw_native_look_due(self, running, waiting, in_ns, tun))
+        Due::from_number(ffi::tw_look_due(self, running, waiting, in_ns, tun))
     }
 
     /// What runs on a CPU is due, to make way for the foremost of all or for the first of its own queue.
     pub fn kick(&mut self, due: Due, for_foremost: bool) -> Kick {
-        match ffi::tw_native_look_kick(self, due as u32, for_foremost.into()) {
+        match ffi::tw_look_kick(self, due, for_foremost) {
             0 => Kick::Not,
             1 => Kick::Kick,
             _ => Kick::AndSend,
@@ -140,30 +135,24 @@ impl Look {
 
     /// A task is about to be queued.
     pub fn expect(&mut self) {
-        ffi::tw_native_look_expect(self);
+        ffi::tw_look_expect(self);
     }
 
     /// The timer expired, and had CPUs go over to a program that became senior, or not. Whether it is too early to look at the
     /// others.
     pub fn is_early(&mut self, went_over: bool) -> bool {
-        ffi::tw_native_look_is_early(self, went_over.into()) != 0
+        ffi::tw_look_is_early(self, went_over)
     }
 
     /// In how many nanoseconds those that wait are looked at again, if before somebody is queued: where the shortest step is so
     /// long, and CPUs have just gone over to a program that became senior, or not.
     pub fn again(&mut self, shortest_ns: u64, went_over: bool, nr_cpus: u32) -> Option<u64> {
-        Some(ffi::tw_native_look_again(
-            self,
-            shortest_ns,
-            went_over.into(),
-            nr_cpus,
-        ))
-        .filter(|&in_ns| in_ns > 0)
+        Some(ffi::tw_look_again(self, shortest_ns, went_over, nr_cpus)).filter(|&in_ns| in_ns > 0)
     }
 
     /// Whether nobody is said to wait any more after that, although it looks again.
     pub fn saw_nobody(&self, nr_cpus: u32) -> bool {
-        ffi::tw_native_look_saw_nobody(self, nr_cpus) != 0
+        ffi::tw_look_saw_nobody(self, nr_cpus)
     }
 }
 
@@ -182,22 +171,22 @@ pub struct Timer {
 impl Timer {
     /// Whether it does not run, or was lost: it was started for a time that is long over.
     pub fn stopped(&self, now_ns: u64) -> bool {
-        ffi::tw_native_timer_stopped(self, now_ns) != 0
+        ffi::tw_timer_stopped(self, now_ns)
     }
 
     /// Whether it is started anew to look in so many nanoseconds, if it runs.
     pub fn hastens(&self, now_ns: u64, in_ns: u64) -> bool {
-        ffi::tw_native_timer_hastens(self, now_ns, in_ns) != 0
+        ffi::tw_timer_hastens(self, now_ns, in_ns)
     }
 
     /// Whether it is started to look in so many nanoseconds at the latest.
     pub fn starts(&self, now_ns: u64, in_ns: u64) -> bool {
-        ffi::tw_native_timer_starts(self, now_ns, in_ns) != 0
+        ffi::tw_timer_starts(self, now_ns, in_ns)
     }
 
     /// In how many nanoseconds it is started to look after a task that is queued, because it woke up and found no CPU (then with the
     /// threads of its program) or for another reason (0); the key becomes that of the foremost. `None`: it looks before.
     pub fn look_for(&mut self, task: &Task, nr_threads: u32, now_ns: u64, tun: &Tunables) -> Option<u64> {
-        Some(ffi::tw_native_timer_for(self, task, nr_threads, now_ns, tun)).filter(|&in_ns| in_ns > 0)
+        Some(ffi::tw_timer_for(self, task, nr_threads, now_ns, tun)).filter(|&in_ns| in_ns > 0)
     }
 }

@@ -5,27 +5,27 @@ use crate::Counts;
 use crate::alternation::{Look, PROGRAMS, Work, exceed_cache};
 
 mod ffi {
-    use super::{Counts, Look, Members, PROGRAMS, Witness, Work};
+    use super::{Counts, Look as AlternationLook, Members, PROGRAMS, Witness, Work};
 
     unsafe extern "C" {
-        pub safe fn tw_native_consider(
+        pub safe fn tw_find_id(ids: &[u32; PROGRAMS], id: u32) -> i32;
+        pub safe fn tw_consider(
             members: &mut Members,
             task: &Witness,
-            by_resident: u32,
+            by_resident: bool,
             cache_bytes: u64,
             now_ns: u64,
         );
-        pub safe fn tw_native_look_at_member(
+        pub safe fn tw_look_at_member(
             members: &mut Members,
             slot: u32,
             nr_ready: u32,
-            by_resident: u32,
+            by_resident: bool,
             cache_bytes: u64,
-            look: &mut Look,
+            look: &mut AlternationLook,
         );
-        pub safe fn tw_native_hold(members: &mut Members, held: u32) -> u32;
-        pub safe fn tw_native_note_work(work: &mut Work, members: &Members, id: u32, counts: Option<&Counts>);
-        pub safe fn tw_native_find_id(ids: &[u32; PROGRAMS], id: u32) -> i32;
+        pub safe fn tw_hold(members: &mut Members, held: u32) -> bool;
+        pub safe fn tw_note_work(work: &mut Work, members: &Members, id: u32, counts: &Counts, whole: bool);
     }
 }
 
@@ -58,7 +58,7 @@ impl Members {
     /// The program of this task, found running now, may be one of them from now on.
     pub fn consider(&mut self, task: &Witness, cache_bytes: Option<u64>, now_ns: u64) {
         let (by_resident, bytes) = by_resident(cache_bytes);
-        ffi::tw_native_consider(self, task, by_resident, bytes, now_ns);
+        ffi::tw_consider(self, task, by_resident, bytes, now_ns);
     }
 
     /// Who is there at this look, and has a ready thread, of which programs have so many; who is gone is no member any more.
@@ -74,7 +74,7 @@ impl Members {
                 0 => 0,
                 id => nr_ready_of(id),
             };
-            ffi::tw_native_look_at_member(self, slot as u32, nr_ready, by_resident, bytes, look);
+            ffi::tw_look_at_member(self, slot as u32, nr_ready, by_resident, bytes, look);
         }
     }
 
@@ -85,20 +85,21 @@ impl Members {
 
     /// Says whose turn it is not, a bit for each; whether that is somebody else than before.
     pub fn hold(&mut self, held: u32) -> bool {
-        ffi::tw_native_hold(self, held) != 0
+        ffi::tw_hold(self, held)
     }
 
     /// The number of a program whose turn it is not.
     pub fn held_as(&self, id: u32) -> Option<usize> {
-        usize::try_from(ffi::tw_native_find_id(&self.held, id)).ok()
+        usize::try_from(ffi::tw_find_id(&self.held, id)).ok()
     }
 
     /// A task of this program ran while counters counted this, or did not count all the time.
     pub fn note_work(&self, work: &mut Work, id: u32, counts: Option<&Counts>) {
-        ffi::tw_native_note_work(work, self, id, counts);
+        let whole = counts.is_some();
+        ffi::tw_note_work(work, self, id, counts.unwrap_or(&Counts::default()), whole);
     }
 }
 
-fn by_resident(cache_bytes: Option<u64>) -> (u32, u64) {
-    (u32::from(cache_bytes.is_some()), cache_bytes.unwrap_or(0))
+fn by_resident(cache_bytes: Option<u64>) -> (bool, u64) {
+    (cache_bytes.is_some(), cache_bytes.unwrap_or(0))
 }

@@ -5,10 +5,10 @@ mod ffi {
     use super::{Counts, Need, Pair, Reading};
 
     unsafe extern "C" {
-        pub safe fn tw_native_note_counts(need: &mut Need, counts: &Counts);
-        pub safe fn tw_native_need_of_resident(resident_bytes: u64, cache_bytes: u64, nr_ready: u32) -> u32;
-        pub safe fn tw_native_pairing_gain(pair: &Pair) -> u64;
-        pub safe fn tw_native_is_whole(last: &Reading, now: &Reading) -> u32;
+        pub safe fn tw_is_whole(last: &Reading, now: &Reading) -> bool;
+        pub safe fn tw_note_counts(need: &mut Need, counts: &Counts);
+        pub safe fn tw_need_of_resident(resident_bytes: u64, cache_bytes: u64, nr_ready: u32) -> u32;
+        pub safe fn tw_pairing_gain(pair: &Pair) -> u64;
     }
 }
 
@@ -54,7 +54,7 @@ impl Need {
 
     /// Takes new counts into the average.
     pub fn note(&mut self, counts: &Counts) {
-        ffi::tw_native_note_counts(self, counts);
+        ffi::tw_note_counts(self, counts);
     }
 
     /// Up to [`Self::ONE`]; 0 while nothing is known.
@@ -64,7 +64,7 @@ impl Need {
 
     /// What the resident set of a program with so many ready threads tells of each of them.
     pub fn of_resident(resident_bytes: u64, cache_bytes: u64, nr_ready: u32) -> u32 {
-        ffi::tw_native_need_of_resident(resident_bytes, cache_bytes, nr_ready)
+        ffi::tw_need_of_resident(resident_bytes, cache_bytes, nr_ready)
     }
 }
 
@@ -83,7 +83,7 @@ pub struct Reading {
 impl Reading {
     /// Whether the counter counted all the time from this reading to a later one.
     pub fn is_whole_until(&self, now: &Self) -> bool {
-        ffi::tw_native_is_whole(self, now) != 0
+        ffi::tw_is_whole(self, now)
     }
 }
 
@@ -104,6 +104,6 @@ pub struct Pair {
 impl Pair {
     /// By how much an exchange of the two brings the sums closer; 0 if it is not worth it.
     pub fn gain(&self) -> u64 {
-        ffi::tw_native_pairing_gain(self)
+        ffi::tw_pairing_gain(self)
     }
 }
