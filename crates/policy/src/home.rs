@@ -11,8 +11,12 @@ mod ffi {
         pub safe fn tw_counts_at_home(stay: &Stay, bound: bool) -> bool;
         pub safe fn tw_moves_home(home: &Llc, here: &Llc, nr_ready: u32, bound: bool) -> bool;
         pub safe fn tw_home_gain(own: &Stay, other: &Stay) -> u32;
+        pub safe fn tw_leaves_cache(woke: bool, waits_ns: u64) -> bool;
     }
 }
+
+/// Who lost its CPU waits for so long there before it leaves its last-level cache (`TW_LEAVES_CACHE_NS`).
+pub const LEAVES_CACHE_NS: u64 = 500_000;
 
 /// Whether a program with so many ready threads is kept in the last-level cache with so many cores in which it is at home.
 pub fn keeps_home(nr_ready: u32, nr_cores: u32) -> bool {
@@ -81,4 +85,9 @@ impl Stay {
     pub fn gain(&self, other: &Self) -> u32 {
         ffi::tw_home_gain(self, other)
     }
+}
+
+/// Whether a task that has waited for so long goes to an idle CPU behind another last-level cache.
+pub fn leaves_cache(woke: bool, waits_ns: u64) -> bool {
+    ffi::tw_leaves_cache(woke, waits_ns)
 }

@@ -7,6 +7,8 @@ mod ffi {
     use super::{Due, Look, Task, Timer, Tunables};
 
     unsafe extern "C" {
+        pub safe fn tw_look_takes(before_ns: u64, took_ns: u64) -> u64;
+        pub safe fn tw_longer_look(timer_ns: u64, cpu_ns: u64) -> u64;
         pub safe fn tw_look_begin(look: &mut Look, now_ns: u64, nr_cpus: u32);
         pub safe fn tw_look_disturb(look: &mut Look);
         pub safe fn tw_look_ages(look: &mut Look) -> bool;
@@ -44,8 +46,6 @@ pub const ROTATION_QUEUES: u32 = 4;
 pub const ROTATION_CPUS: usize = 16;
 /// Queues at which it looks if they turn out to be empty (`TW_ROTATION_MARKS`).
 pub const ROTATION_MARKS: usize = 16;
-/// Tasks of each queue that are put in order anew (`TW_ROTATION_SORTED`).
-pub const ROTATION_SORTED: usize = 16;
 
 /// The longest time between two looks at those that wait, in nanoseconds (`TW_LOOK_MOST_NS`).
 pub const LOOK_MOST_NS: u64 = 8_000_000;
@@ -189,4 +189,15 @@ impl Timer {
     pub fn look_for(&mut self, task: &Task, nr_threads: u32, now_ns: u64, tun: &Tunables) -> Option<u64> {
         Some(ffi::tw_timer_for(self, task, nr_threads, now_ns, tun)).filter(|&in_ns| in_ns > 0)
     }
+}
+
+/// What a look takes on the mean, in nanoseconds, after one that took so long: one of the timer, or of a CPU.
+pub fn look_takes(before_ns: u64, took_ns: u64) -> u64 {
+    ffi::tw_look_takes(before_ns, took_ns)
+}
+
+/// What a look takes, in nanoseconds, for which slices leave time: one of the timer, or of a CPU of an unequal machine at faster
+/// ones when a slice ends, whichever takes longer.
+pub fn longer_look(timer_ns: u64, cpu_ns: u64) -> u64 {
+    ffi::tw_longer_look(timer_ns, cpu_ns)
 }

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use threadwise_policy::{
     BOOST_WHOLE, Class, Due, Kick, LOOK_MOST_NS, LOOK_QUIET_NS, Look, ROTATION_CPUS, ROTATION_MARKS,
-    ROTATION_QUEUES, Task, Timer, Tunables,
+    ROTATION_QUEUES, Task, Timer, Tunables, look_takes,
 };
 
 const MS: u64 = 1_000_000;
@@ -331,6 +331,23 @@ fn who_is_due_and_is_not_kicked_hastens_no_look() {
     let serial = task(Class::Serial, 5 * MS);
     assert_eq!(look.due(&running, &serial, 0, &tun), Some(Due::Later));
     assert_eq!(look.due(&serial, &waiting, 0, &tun), Some(Due::Earlier));
+}
+
+#[test]
+fn what_looks_take_is_a_mean() {
+    let after = |looks: &[u64]| looks.iter().fold(0, |mean, &took_ns| look_takes(mean, took_ns));
+    assert!((39_900..=40_000).contains(&after(&[40_000; 150])));
+    // Clocks may advance in steps that are longer than a look.
+    let stepping: Vec<u64> = (0..600)
+        .map(|look| if look % 4 == 0 { 160_000 } else { 0 })
+        .collect();
+    assert!(
+        (30_000..50_000).contains(&after(&stepping)),
+        "{}",
+        after(&stepping)
+    );
+    // One during which a hypervisor stopped the CPU says little.
+    assert_eq!(after(&[0, u64::MAX]), MS / 16);
 }
 
 proptest! {
