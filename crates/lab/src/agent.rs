@@ -17,6 +17,7 @@ use nix::mount::MsFlags;
 use nix::sys::reboot::{RebootMode, reboot};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, sync};
+use threadwise_machine::cpulist;
 use threadwise_workload::stat_fields;
 use threadwise_workload::synthetic::now_ns;
 
@@ -66,7 +67,9 @@ fn serve() -> io::Result<()> {
         &mut port,
         &Response::Booted {
             kernel: read_trimmed("/proc/sys/kernel/osrelease"),
-            nr_cpus: std::thread::available_parallelism()?.get(),
+            // Not those that it may run on itself: CPUs may be isolated.
+            nr_cpus: cpulist::parse(&read_trimmed("/sys/devices/system/cpu/online"))
+                .map_or(0, |cpus| cpus.len()),
         },
     )?;
     for line in requests.lines() {

@@ -129,7 +129,7 @@ impl<'a> Scheduler<'a> {
         let recording = recorder
             .map(|recorder| recorder.read(&skel.maps.decisions))
             .transpose()?;
-        let link = Some(scx_ops_attach!(skel, threadwise_ops)?);
+        let link = Some(scx_ops_attach!(skel, threadwise_ops).map_err(explained)?);
         skel.maps.bss_data.as_mut().context(NO_BSS)?.attached = true;
         let stats = StatsServer::new(stats::server_data(options.programs.unwrap_or(0) as usize)).launch()?;
         // SAFETY: the map lives as long as the skeleton, its size never changes, and whole words are
@@ -371,4 +371,16 @@ fn pid_max() -> Result<u32> {
     text.trim()
         .parse()
         .with_context(|| format!("{path} holds {text:?}"))
+}
+
+/// Why the scheduler was not attached, where only the kernel's log says so (scx_enable_workfn(), kernel/sched/ext.c).
+fn explained(error: anyhow::Error) -> anyhow::Error {
+    let arguments = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    match arguments.split_whitespace().find(|argument| argument.starts_with("isolcpus=")) {
+        Some(isolated) => error.context(format!(
+            "the kernel takes no sched_ext scheduler where CPUs were isolated at boot: start it without {isolated}, and isolate \
+             them by a cgroup's cpuset.cpus.partition"
+        )),
+        None => error,
+    }
 }

@@ -123,7 +123,7 @@ enum tw_fault {
 	TW_FAULT_PATIENT,
 	/* No CPU that has nothing to do asks for what runs on a slower one, and none for an exchange. */
 	TW_FAULT_ALOOF,
-	/* Walks over CPUs do not follow those that come and go. */
+	/* Walks over CPUs do not follow those that come and go, and nobody looks after these. */
 	TW_FAULT_UNLINKED,
 };
 

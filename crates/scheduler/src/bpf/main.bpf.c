@@ -39,6 +39,7 @@
 #include "exchange.bpf.h"
 #include "alternation.bpf.h"
 #include "migrations.bpf.h"
+#include "hotplug.bpf.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -700,6 +701,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(threadwise_init)
 	}
 	link_online(-1, false);
 	err = init_rotation();
+	err = err ?: init_hotplug();
 	return err ?: init_alternation();
 }
 
@@ -714,21 +716,7 @@ void BPF_STRUCT_OPS(threadwise_cpu_online, s32 cpu)
 	if ((u32)cpu >= nr_cpus)
 		scx_bpf_error("CPU %d was not there when the scheduler was loaded: start it again", cpu);
 	came_online[cpu & (TW_MAX_CPUS - 1)] = true;
-	link_online(cpu, true);
-}
-
-/* Puts what waits in a queue for a CPU that goes where that takes it last of all, and sends it on. */
-__noinline int send_on(u64 queue, s32 cpu)
-{
-	struct task_struct *p;
-
-	bpf_rcu_read_lock();
-	bpf_for_each(scx_dsq, p, queue, 0) {
-		if (scx_bpf_task_cpu(p) == cpu)
-			scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
-	}
-	bpf_rcu_read_unlock();
-	return 0;
+	note_announced(cpu, true);
 }
 
 /* The CPU looks at no queue any more, and some that wait for it may run nowhere else. Newer kernels have done
@@ -737,7 +725,7 @@ void BPF_STRUCT_OPS(threadwise_cpu_offline, s32 cpu)
 {
 	s32 slot;
 
-	link_online(cpu, false);
+	note_announced(cpu, false);
 	send_on(cpu, cpu);
 	bpf_for(slot, 0, alternate ? TW_ALTERNATION_PROGRAMS : 0)
 		send_on(TW_HELD_QUEUE + slot, cpu);
